@@ -1,0 +1,93 @@
+package clock
+
+import (
+	"time"
+
+	"github.com/escapement-io/escapement/algo"
+)
+
+const (
+	stepUnit      = int64(time.Millisecond) // a difference beyond this is a step
+	driftAllowed  = 600_000                 // parts per 10^9 that wall and monotonic clock may part by themselves
+	leapTolerance = int64(20 * time.Millisecond)
+	secondNS      = int64(time.Second)
+	dayNS         = 86400 * secondNS
+)
+
+// detector finds steps and suspends in a sequence of bracketed readings. It is pure.
+//
+// On Linux, wall minus monotonic is exactly constant but for steps, leap seconds and
+// suspends: slewing changes the speed of both alike. What is left to tolerate is the delay
+// between two readings, which the bracket bounds, and on other systems and in virtual
+// machines a little drift. Readings of the wall clock are never compared with each other
+// alone: a gap is not a jump.
+type detector struct {
+	wallMinusMono int64
+	slept         int64
+	at            algo.Mono
+	boot          int64
+	hasBoot       bool
+	primed        bool
+}
+
+// found is what one reading showed; zero values mean nothing happened.
+type found struct {
+	step    int64         // signed
+	suspend int64         // length
+	since   time.Duration // since the reading before
+	blind   bool          // no boot clock: a forward step may have been a suspend
+}
+
+// observe takes the next reading, which look must have accepted.
+func (d *detector) observe(r Reading) found {
+	wm, at := r.Wall-int64(r.mid()), r.mid()
+	hasBoot := r.HasBoot && !r.frozen()
+	if !d.primed {
+		*d = detector{wallMinusMono: wm, at: at, boot: r.Boot, hasBoot: hasBoot, primed: true}
+		if hasBoot {
+			d.slept = r.slept()
+		}
+		return found{blind: !hasBoot}
+	}
+	f := found{since: time.Duration(at - d.at), blind: !hasBoot || !d.hasBoot}
+	passed := int64(at - d.at)
+	if !f.blind {
+		if grown := r.slept() - d.slept; grown >= suspendUnit {
+			f.suspend = grown
+		}
+		passed = r.Boot - d.boot
+	}
+	delta := wm - d.wallMinusMono - f.suspend
+	limit := stepUnit + r.width()/2 + perBillion(passed, driftAllowed)
+	if delta > limit || delta < -limit {
+		f.step = delta
+	}
+	d.wallMinusMono, d.at, d.boot, d.hasBoot = wm, at, r.Boot, hasBoot
+	if hasBoot && (f.suspend != 0 || f.blind) {
+		d.slept = r.slept()
+	}
+	return f
+}
+
+// isLeap reports whether a step is a leap second: one second, at a midnight of UTC, while
+// the kernel was told to expect one.
+func isLeap(step, wall int64, armed bool) bool {
+	if off := abs(step) - secondNS; !armed || abs(off) > leapTolerance {
+		return false
+	}
+	sinceMidnight := wall % dayNS
+	return sinceMidnight < 2*secondNS || sinceMidnight > dayNS-2*secondNS
+}
+
+// perBillion is d·ppb/10⁹, rounded down, for d ≥ 0 up to some 290 years and ppb ≥ 0. It
+// splits d so that nothing overflows.
+func perBillion(d, ppb int64) int64 {
+	return d/secondNS*ppb + d%secondNS*ppb/secondNS
+}
+
+func abs(x int64) int64 {
+	if x < 0 {
+		return -x
+	}
+	return x
+}

@@ -1,0 +1,170 @@
+package escapement
+
+import (
+	"context"
+	"time"
+
+	"github.com/escapement-io/escapement/algo"
+)
+
+// Limiter applies one Limit through one Store. Safe for concurrent use.
+type Limiter struct {
+	plan  *Plan
+	store Store
+	fast  FastStore // store, if it has the shorter way
+	obs   Observer
+}
+
+// Option configures a Limiter.
+type Option func(*Limiter)
+
+// WithObserver reports every decision to o.
+func WithObserver(o Observer) Option { return func(l *Limiter) { l.obs = o } }
+
+// New compiles the limit and joins it to a store. The error joins every problem of the
+// limit.
+func New(store Store, limit Limit, opts ...Option) (*Limiter, error) {
+	plan, err := limit.Compile()
+	if err != nil {
+		return nil, err
+	}
+	return NewLimiter(store, plan, opts...), nil
+}
+
+// NewLimiter joins a compiled plan to a store.
+func NewLimiter(store Store, plan *Plan, opts ...Option) *Limiter {
+	l := &Limiter{plan: plan, store: store}
+	l.fast, _ = store.(FastStore)
+	for _, o := range opts {
+		o(l)
+	}
+	return l
+}
+
+// Plan is what the limiter enforces.
+func (l *Limiter) Plan() *Plan { return l.plan }
+
+// Take asks for cost units under key. A refusal is not an error. If the store cannot
+// answer, the decision follows the limit's OnFailure and the error says why; the
+// decision may be acted on all the same. A cost that is not valid, or a context that is
+// already done, is an error with a refusal, and nothing is taken.
+func (l *Limiter) Take(ctx context.Context, key string, cost int64) (Decision, error) {
+	return l.decide(ctx, Claim{Plan: l.plan, Key: key, Cost: cost})
+}
+
+// Peek answers what Take would for one unit, and changes nothing.
+func (l *Limiter) Peek(ctx context.Context, key string) (Decision, error) {
+	return l.decide(ctx, Claim{Plan: l.plan, Key: key, Cost: 1, Mode: Peek})
+}
+
+// TakeUpTo takes as much of most as there is, possibly nothing: Decision.Units says how
+// much.
+func (l *Limiter) TakeUpTo(ctx context.Context, key string, most int64) (Decision, error) {
+	return l.decide(ctx, Claim{Plan: l.plan, Key: key, Cost: most, Mode: TakeUpTo})
+}
+
+// Charge records units that were already spent, even into debt. at is the Decision.At of
+// an earlier answer that says when, or zero for now.
+func (l *Limiter) Charge(ctx context.Context, key string, units int64, at algo.Store) (Decision, error) {
+	return l.decide(ctx, Claim{Plan: l.plan, Key: key, Cost: units, Mode: Charge, Receipt: algo.Receipt{At: at}})
+}
+
+// Refund gives back what d took, as far as time has not given it back already (see
+// algo.Plan.Refund). Whoever calls it twice gives back twice; a Reservation does not.
+func (l *Limiter) Refund(ctx context.Context, key string, d Decision) error {
+	if !d.Allowed || d.Basis == Fallback || d.Units() == 0 {
+		return nil
+	}
+	_, err := l.decide(ctx, Claim{Plan: d.plan, Key: key, Mode: Refund, Receipt: d.Receipt()})
+	return err
+}
+
+func (l *Limiter) decide(ctx context.Context, c Claim) (Decision, error) {
+	if c.Cost < 0 || c.Cost > algo.MaxInt {
+		return Decision{plan: c.Plan}, ErrCost
+	}
+	if err := ctx.Err(); err != nil {
+		return Decision{plan: c.Plan}, err
+	}
+	d, err := l.ask(ctx, c)
+	if err != nil {
+		d = fallback(c.Plan)
+	} else if c.Plan.limit.Shadow {
+		d.Allowed = true
+	}
+	if l.obs != nil {
+		l.obs.Decided(&c, &d, err)
+	}
+	return d, err
+}
+
+func (l *Limiter) ask(ctx context.Context, c Claim) (Decision, error) {
+	if l.fast != nil {
+		return l.fast.DecideOne(ctx, c)
+	}
+	requests := [1]Request{{Claims: []Claim{c}}}
+	answers := [1]Answer{{Parts: make([]Decision, 0, 1)}}
+	l.store.Decide(ctx, requests[:], answers[:])
+	if a := &answers[0]; a.Outcome == Decided {
+		return a.Parts[0], nil
+	}
+	return Decision{}, answers[0].Err
+}
+
+// Wait blocks until cost units are taken. If that would outlast ctx's deadline it
+// returns a *LimitedError at once and takes nothing; if ctx ends while waiting, what was
+// taken is given back. A bucket or pacing queues waiters in distinct turns; with a window
+// algorithm waiters try again together when the window has room.
+func (l *Limiter) Wait(ctx context.Context, key string, cost int64) error {
+	for {
+		patience := Never
+		deadline, bounded := ctx.Deadline()
+		if bounded {
+			patience = max(0, time.Until(deadline))
+		}
+		r, err := l.Reserve(ctx, key, cost, patience)
+		if err != nil && !r.Decision.Allowed {
+			return err
+		}
+		wait := r.Decision.Delay()
+		if !r.Decision.Allowed {
+			wait = r.Decision.RetryAfter()
+			if wait == Never || bounded && wait > patience || !l.lends() && wait == 0 {
+				return &LimitedError{Decision: r.Decision, deadline: bounded && wait != Never}
+			}
+			if l.lends() {
+				return &LimitedError{Decision: r.Decision, deadline: bounded}
+			}
+		}
+		if err := sleep(ctx, wait); err != nil {
+			r.Cancel(context.WithoutCancel(ctx))
+			return err
+		}
+		if r.Decision.Allowed {
+			return nil
+		}
+	}
+}
+
+// lends reports whether the algorithm hands out future turns.
+func (l *Limiter) lends() bool {
+	switch l.plan.core.Algorithm() {
+	case TokenBucket, GCRA, Pacing:
+		return true
+	}
+	return false
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
