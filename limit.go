@@ -89,17 +89,17 @@ func ParseOnFailure(name string) (OnFailure, bool) {
 // that share a store are told apart by Name; a limit that comes back under the same name
 // with another definition adopts what was used (see algo.Plan.Adopt).
 type Limit struct {
-	Name      string        // shown in headers, metrics and logs: [a-z0-9_-], at most 64
-	Algorithm Algorithm     // zero means TokenBucket
-	Rate      Rate          // Per stays zero with a calendar alignment
-	Burst     int64         // token_bucket, gcra: capacity; zero means Rate.Count
-	MaxDelay  time.Duration // pacing: the longest a caller may be held
-	Align     Align         // fixed_window: where windows begin
+	Name      string         // shown in headers, metrics and logs: [a-z0-9_-], at most 64
+	Algorithm Algorithm      // zero means TokenBucket
+	Rate      Rate           // Per stays zero with a calendar alignment
+	Burst     int64          // token_bucket, gcra: capacity; zero means Rate.Count
+	MaxDelay  time.Duration  // pacing: the longest a caller may be held
+	Align     Align          // fixed_window: where windows begin
 	Zone      *time.Location // calendar alignment: nil means UTC
-	Buckets   int           // rolling_window above 64: how finely the period is cut; zero means 128, 256 up to 1 s
-	Headroom  int           // per cent of count and burst to keep back: 20 enforces 1600 of 2000
-	OnFailure OnFailure     // what to answer when the store cannot
-	Shadow    bool          // decide and count, refuse nobody
+	Buckets   int            // rolling_window above 64: how finely the period is cut; zero means 128, 256 up to 1 s
+	Headroom  int            // per cent of count and burst to keep back: 20 enforces 1600 of 2000
+	OnFailure OnFailure      // what to answer when the store cannot
+	Shadow    bool           // decide and count, refuse nobody
 }
 
 // Plan is a Limit compiled: what a Store needs to decide. Safe for concurrent use.

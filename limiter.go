@@ -2,7 +2,6 @@ package escapement
 
 import (
 	"context"
-	"time"
 
 	"github.com/escapement-io/escapement/algo"
 )
@@ -109,62 +108,4 @@ func (l *Limiter) ask(ctx context.Context, c Claim) (Decision, error) {
 		return a.Parts[0], nil
 	}
 	return Decision{}, answers[0].Err
-}
-
-// Wait blocks until cost units are taken. If that would outlast ctx's deadline it
-// returns a *LimitedError at once and takes nothing; if ctx ends while waiting, what was
-// taken is given back. A bucket or pacing queues waiters in distinct turns; with a window
-// algorithm waiters try again together when the window has room.
-func (l *Limiter) Wait(ctx context.Context, key string, cost int64) error {
-	for {
-		patience := Never
-		deadline, bounded := ctx.Deadline()
-		if bounded {
-			patience = max(0, time.Until(deadline))
-		}
-		r, err := l.Reserve(ctx, key, cost, patience)
-		if err != nil && !r.Decision.Allowed {
-			return err
-		}
-		wait := r.Decision.Delay()
-		if !r.Decision.Allowed {
-			wait = r.Decision.RetryAfter()
-			if wait == Never || bounded && wait > patience || !l.lends() && wait == 0 {
-				return &LimitedError{Decision: r.Decision, deadline: bounded && wait != Never}
-			}
-			if l.lends() {
-				return &LimitedError{Decision: r.Decision, deadline: bounded}
-			}
-		}
-		if err := sleep(ctx, wait); err != nil {
-			r.Cancel(context.WithoutCancel(ctx))
-			return err
-		}
-		if r.Decision.Allowed {
-			return nil
-		}
-	}
-}
-
-// lends reports whether the algorithm hands out future turns.
-func (l *Limiter) lends() bool {
-	switch l.plan.core.Algorithm() {
-	case TokenBucket, GCRA, Pacing:
-		return true
-	}
-	return false
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -23,7 +23,8 @@ const (
 // alone: a gap is not a jump.
 type detector struct {
 	wallMinusMono int64
-	slept         int64
+	slept         int64 // boot minus monotonic at the last reading
+	counted       int64 // the same when a suspend was last reported
 	at            algo.Mono
 	boot          int64
 	hasBoot       bool
@@ -45,26 +46,32 @@ func (d *detector) observe(r Reading) found {
 	if !d.primed {
 		*d = detector{wallMinusMono: wm, at: at, boot: r.Boot, hasBoot: hasBoot, primed: true}
 		if hasBoot {
-			d.slept = r.slept()
+			d.slept, d.counted = r.slept(), r.slept()
 		}
 		return found{blind: !hasBoot}
 	}
 	f := found{since: time.Duration(at - d.at), blind: !hasBoot || !d.hasBoot}
-	passed := int64(at - d.at)
+	passed, delta := int64(at-d.at), wm-d.wallMinusMono
 	if !f.blind {
-		if grown := r.slept() - d.slept; grown >= suspendUnit {
-			f.suspend = grown
-		}
 		passed = r.Boot - d.boot
+		delta -= r.slept() - d.slept
+		// Less than a unit may be the width of a bracket; it stays in the difference and is
+		// reported when it adds up.
+		if grown := r.slept() - d.counted; grown >= suspendUnit {
+			f.suspend = grown
+			d.counted = r.slept()
+		}
 	}
-	delta := wm - d.wallMinusMono - f.suspend
 	limit := stepUnit + r.width()/2 + perBillion(passed, driftAllowed)
 	if delta > limit || delta < -limit {
 		f.step = delta
 	}
 	d.wallMinusMono, d.at, d.boot, d.hasBoot = wm, at, r.Boot, hasBoot
-	if hasBoot && (f.suspend != 0 || f.blind) {
+	if hasBoot {
 		d.slept = r.slept()
+		if f.blind {
+			d.counted = d.slept
+		}
 	}
 	return f
 }

@@ -26,7 +26,8 @@ const (
 type stretch struct {
 	m0   algo.Mono
 	g0   int64
-	ppb  int64 // rate in parts per 10^9, above -10^9
+	ppb  int64  // rate in parts per 10^9, above -10^9
+	rate uint64 // its size in parts of 2^40, rounded down
 	end  algo.Mono
 	full int64 // rate·(end - m0): the correction once the slew is over
 }
@@ -47,13 +48,14 @@ func slewing(m0 algo.Mono, g0, err, ppb int64) stretch {
 		s.end = m0 + algo.Mono(q)
 	}
 	s.ppb = ppb
+	hi, lo = bits.Mul64(uint64(abs(ppb)), part)
+	s.rate, _ = bits.Div64(hi, lo, billion)
 	s.full = s.correction(int64(s.end - m0))
 	return s
 }
 
 func (s *stretch) correction(d int64) int64 {
-	rate := uint64(abs(s.ppb)) * (part / billion) // 1099 parts each: 0.05 % short of the rate, never above
-	hi, lo := bits.Mul64(uint64(d), rate)
+	hi, lo := bits.Mul64(uint64(d), s.rate)
 	c := int64(hi<<24 | lo>>40)
 	if s.ppb < 0 {
 		return -c
@@ -63,12 +65,11 @@ func (s *stretch) correction(d int64) int64 {
 
 func (s *stretch) at(m algo.Mono) int64 {
 	d := int64(m - s.m0)
-	if m >= s.end || d <= 0 || s.ppb == 0 {
-		c := s.full
-		if d <= 0 {
-			c = 0
-		}
-		return s.g0 + d + c
+	switch {
+	case d <= 0:
+		return s.g0 + d
+	case m >= s.end:
+		return s.g0 + d + s.full
 	}
 	return s.g0 + d + s.correction(d)
 }

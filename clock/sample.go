@@ -1,0 +1,141 @@
+package clock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/escapement-io/escapement/algo"
+)
+
+// Sample is what the clock of a reference read at one instant of our monotonic clock. It
+// holds no reading of our own wall clock, so that a step during or after the measurement
+// does not spoil it.
+type Sample struct {
+	At   algo.Mono     // the instant
+	Time int64         // Unix time of the reference at that instant, in nanoseconds
+	Err  time.Duration // the truth is within Time ± Err, if the reference keeps its promise
+	RTT  time.Duration // round trip of the exchange; 0 if there was none
+	N    int           // exchanges that this one is the best of
+}
+
+// Reference is a clock that guarded time can follow.
+type Reference interface {
+	// Name is short and unique among the references of a guard, such as "system" or
+	// "ntp time.example.org".
+	Name() string
+	// Measure reads the clock once. A reference that knows no bound of its error returns
+	// ErrNoBound: no data is never no error.
+	Measure(ctx context.Context) (Sample, error)
+}
+
+// ErrNoBound says that a clock could be read but that nothing bounds its error.
+var ErrNoBound = errors.New("clock: no bound of the error is known")
+
+// Exchange is one question to a remote clock: our monotonic clock before and after, and the
+// remote clock somewhere in between, in Unix nanoseconds.
+type Exchange struct {
+	Before, After algo.Mono
+	Remote        int64
+}
+
+// storeUnit is the granularity of a store's clock: its reading is up to this much old.
+const storeUnit = time.Microsecond
+
+// Best reduces exchanges to the one with the least round trip. Its error is half the round
+// trip, rounded up, and 1 µs for the granularity of the remote clock: the remote clock was
+// read somewhere within the round trip, and half a round trip from its middle is as far as
+// it can be. It reports false if there is no exchange or if one claims to end before it
+// began.
+func Best(exchanges []Exchange) (Sample, bool) {
+	var best Sample
+	for i, x := range exchanges {
+		rtt := time.Duration(x.After - x.Before)
+		if rtt < 0 {
+			return Sample{}, false
+		}
+		if i == 0 || rtt < best.RTT {
+			best = Sample{At: x.Before + algo.Mono(rtt/2), Time: x.Remote, Err: (rtt+1)/2 + storeUnit, RTT: rtt}
+		}
+	}
+	best.N = len(exchanges)
+	return best, best.N > 0
+}
+
+// StoreClock is a clock that can be asked over a connection, such as the TIME command of
+// Redis. It answers in microseconds of the Unix epoch.
+type StoreClock interface {
+	Time(ctx context.Context) (algo.Store, error)
+}
+
+// StoreClockFunc makes a StoreClock of a function.
+type StoreClockFunc func(ctx context.Context) (algo.Store, error)
+
+// Time calls the function.
+func (f StoreClockFunc) Time(ctx context.Context) (algo.Store, error) { return f(ctx) }
+
+const (
+	exchanges     = 8                     // questions per measurement
+	exchangeEvery = 25 * time.Millisecond // so that eight take 200 ms
+)
+
+// ask measures a store's clock: the best of eight exchanges spread over 200 ms. Exchanges
+// that fail are left out as long as one succeeds.
+func ask(ctx context.Context, mono func() algo.Mono, c StoreClock) (Sample, error) {
+	var got []Exchange
+	var failed error
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for range exchanges {
+		select {
+		case <-ctx.Done():
+			return Sample{}, ctx.Err()
+		case <-timer.C:
+		}
+		timer.Reset(exchangeEvery)
+		before := mono()
+		t, err := c.Time(ctx)
+		after := mono()
+		if err != nil {
+			failed = err
+			continue
+		}
+		if t <= 0 || t > algo.MaxInstant {
+			failed = fmt.Errorf("it says %d µs, which is not a Unix time in microseconds", t)
+			continue
+		}
+		got = append(got, Exchange{Before: before, After: after, Remote: int64(t) * 1000})
+	}
+	if s, ok := Best(got); ok {
+		return s, nil
+	}
+	return Sample{}, failed
+}
+
+// Store makes a reference of a store's clock. trust bounds the error of that clock against
+// UTC, which the store itself does not know; it is added to the error of the measurement.
+// With trust 0 the reference has no bound, and ErrNoBound is what it measures.
+func Store(name string, c StoreClock, trust time.Duration) Reference {
+	return storeReference{name, c, trust}
+}
+
+type storeReference struct {
+	name  string
+	clock StoreClock
+	trust time.Duration
+}
+
+func (s storeReference) Name() string { return s.name }
+
+func (s storeReference) Measure(ctx context.Context) (Sample, error) {
+	got, err := ask(ctx, Mono, s.clock)
+	switch {
+	case err != nil:
+		return Sample{}, fmt.Errorf("clock: asking %s for its time: %w", s.name, err)
+	case s.trust <= 0:
+		return Sample{}, fmt.Errorf("%w: %s: set how far its clock can be trusted", ErrNoBound, s.name)
+	}
+	got.Err += s.trust
+	return got, nil
+}
