@@ -1,0 +1,46 @@
+# make           lists the targets
+# make run       builds and starts a gateway with a demo upstream
+# make test      everything CI runs
+
+NEED = tools/need/need.sh
+SUM = go tool -modfile=tools/go.mod gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg
+# Packages whose goroutines meet; the rest is pure and not worth the race detector's time.
+RACE = . ./clock/... ./memstore/... ./httplimit/... ./internal/gateway/...
+
+.PHONY: help run test unit race check model bench lint skewrun
+
+help:
+	@sed -n 's/^# //p' Makefile
+
+run:
+	go run ./cmd/escapement gateway --demo
+
+test: check unit race
+
+# make check     formatting, go vet and the architecture tests, under a minute
+check:
+	@test -z "$$(gofmt -l .)" || { echo "run gofmt -w on:"; gofmt -l .; exit 1; }
+	go vet ./...
+	go test ./internal/archtest
+
+unit: skewrun
+	$(SUM) -- ./...
+
+race:
+	$(SUM) -- -race -short $(RACE)
+
+skewrun:
+	@$(NEED) gcc:gcc readelf:binutils
+	@$(MAKE) -s -C tools/skewrun
+
+# make model     5 million random steps per algorithm against the exact model
+model:
+	go test ./algo -run TestModel -count=1 -timeout 2h -v -steps 5000000
+
+# make bench     our limiters beside others and beside the floor
+bench:
+	@$(MAKE) -s -C bench
+
+# make lint      golangci-lint (its first build takes minutes)
+lint:
+	go tool -modfile=tools/lint/go.mod golangci-lint run
