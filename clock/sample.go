@@ -82,7 +82,8 @@ const (
 
 // ask measures a store's clock: the best of eight exchanges spread over 200 ms. Exchanges
 // that fail are left out as long as one succeeds.
-func ask(ctx context.Context, mono func() algo.Mono, c StoreClock) (Sample, error) {
+func ask(ctx context.Context, src Source, c StoreClock) (Sample, error) {
+	first, _ := look(src)
 	var got []Exchange
 	var failed error
 	timer := time.NewTimer(0)
@@ -94,9 +95,9 @@ func ask(ctx context.Context, mono func() algo.Mono, c StoreClock) (Sample, erro
 		case <-timer.C:
 		}
 		timer.Reset(exchangeEvery)
-		before := mono()
+		before := src.Mono()
 		t, err := c.Time(ctx)
-		after := mono()
+		after := src.Mono()
 		if err != nil {
 			failed = err
 			continue
@@ -107,16 +108,20 @@ func ask(ctx context.Context, mono func() algo.Mono, c StoreClock) (Sample, erro
 		}
 		got = append(got, Exchange{Before: before, After: after, Remote: int64(t) * 1000})
 	}
+	// A round trip on the monotonic clock does not show that the machine slept in it.
+	if last, _ := look(src); last.HasBoot && !last.frozen() && last.slept()-first.slept() >= suspendUnit {
+		return Sample{}, errSlept
+	}
 	if s, ok := Best(got); ok {
 		return s, nil
 	}
 	return Sample{}, failed
 }
 
-// Store makes a reference of a store's clock. trust bounds the error of that clock against
+// StoreTime makes a reference of a store's clock. trust bounds the error of that clock against
 // UTC, which the store itself does not know; it is added to the error of the measurement.
 // With trust 0 the reference has no bound, and ErrNoBound is what it measures.
-func Store(name string, c StoreClock, trust time.Duration) Reference {
+func StoreTime(name string, c StoreClock, trust time.Duration) Reference {
 	return storeReference{name, c, trust}
 }
 
@@ -129,7 +134,7 @@ type storeReference struct {
 func (s storeReference) Name() string { return s.name }
 
 func (s storeReference) Measure(ctx context.Context) (Sample, error) {
-	got, err := ask(ctx, Mono, s.clock)
+	got, err := ask(ctx, machine{}, s.clock)
 	switch {
 	case err != nil:
 		return Sample{}, fmt.Errorf("clock: asking %s for its time: %w", s.name, err)

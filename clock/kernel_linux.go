@@ -1,0 +1,65 @@
+package clock
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// readKernel reads adjtimex without changing anything. A sandbox that forbids the call
+// makes the state unknown.
+func readKernel() KernelState {
+	var t unix.Timex
+	state, err := unix.Adjtimex(&t)
+	if err != nil {
+		return KernelState{}
+	}
+	return KernelState{
+		Known:        true,
+		Synchronised: state != unix.TIME_ERROR && t.Status&unix.STA_UNSYNC == 0,
+		MaxError:     time.Duration(t.Maxerror) * time.Microsecond,
+		LeapArmed:    state == unix.TIME_INS || state == unix.TIME_DEL || state == unix.TIME_OOP || state == unix.TIME_WAIT,
+		FreqPPM:      float64(t.Freq) / 65536,
+	}
+}
+
+// farAhead is when the timer of stepHints would expire, in seconds of the Unix epoch: never.
+const farAhead = 1 << 33
+
+// stepHints waits for the kernel to cancel a timer because the wall clock was set. The
+// timer is an absolute one on CLOCK_REALTIME, the only kind that is cancelled.
+func stepHints() (<-chan struct{}, func()) {
+	fd, err := unix.TimerfdCreate(unix.CLOCK_REALTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
+	if err != nil {
+		return nil, func() {}
+	}
+	arm := func() error {
+		at := unix.ItimerSpec{Value: unix.Timespec{Sec: farAhead}}
+		return unix.TimerfdSettime(fd, unix.TFD_TIMER_ABSTIME|unix.TFD_TIMER_CANCEL_ON_SET, &at, nil)
+	}
+	if arm() != nil {
+		unix.Close(fd)
+		return nil, func() {}
+	}
+	f := os.NewFile(uintptr(fd), "timerfd")
+	hints, done := make(chan struct{}, 1), make(chan struct{})
+	go func() {
+		defer close(done)
+		buf := make([]byte, 8)
+		for {
+			if _, err := f.Read(buf); !errors.Is(err, unix.ECANCELED) {
+				return // closed, or a timer that cannot be read: the polled check remains
+			}
+			if arm() != nil { // before anybody reads the clocks again
+				return
+			}
+			select {
+			case hints <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return hints, func() { f.Close(); <-done }
+}

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package clock
+
+func readKernel() KernelState { return KernelState{} }
+
+func stepHints() (<-chan struct{}, func()) { return nil, func() {} }
