@@ -10,24 +10,6 @@ type Vars interface {
 	Var(name string) (string, bool)
 }
 
-// Template is text with variables: "$a", "${a}", "${a ?? default}".
-type Template struct {
-	parts []part
-}
-
-type part struct {
-	text     string // literal, or the name of a variable
-	variable bool
-	fallback string
-	hasDef   bool
-}
-
-// Key is what a limit counts by: one or several templates, joined so that different
-// values never make the same key.
-type Key struct {
-	Parts []Template
-}
-
 // Bypass lets requests through uncounted: whose peer lies in Prefix, or whose variable
 // Var has the value Value.
 type Bypass struct {
