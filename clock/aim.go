@@ -38,9 +38,10 @@ func aim(err int64, confirmed bool, held time.Duration) act {
 // toward is the stretch that follows cur at m0 and brings guarded time, which stands at g0
 // there, to where it is err further.
 //
-// Guarded time never goes back. A rebase forward jumps; a rebase backward goes on at half
+// Guarded time never goes back. To keep is to finish what cur has begun, if only from a
+// later start after a suspend. A rebase forward jumps; a rebase backward goes on at half
 // speed until the truth has caught up.
-func toward(a act, m0 algo.Mono, g0, err int64) stretch {
+func toward(cur stretch, a act, m0 algo.Mono, g0, err int64) stretch {
 	switch {
 	case a == slew:
 		return slewing(m0, g0, err, slewRate(err))
@@ -49,5 +50,5 @@ func toward(a act, m0 algo.Mono, g0, err int64) stretch {
 	case a == rebase:
 		return slewing(m0, g0, err, slewHalf)
 	}
-	return slewing(m0, g0, 0, 0)
+	return slewing(m0, g0, cur.rest(m0), cur.ppb)
 }

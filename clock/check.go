@@ -162,13 +162,12 @@ func (g *Guard) move(r Reading) {
 	if follow {
 		what = g.judge(m, err, confirmed, cur)
 	}
+	if what == rebase && cur.ppb == slewHalf && err < -slewable {
+		what = keep // already on the way
+	}
 	if what == keep && g.owed == 0 {
 		g.aimed = m
 		return
-	}
-	if what == rebase && cur.ppb == slewHalf && err < -slewable {
-		g.aimed = m
-		return // already on the way
 	}
 	if !g.offer(what, followed) {
 		return
@@ -213,7 +212,7 @@ func (g *Guard) offer(what act, followed int64) bool {
 			return false
 		}
 		g0 := cur.at(m0) + g.owed
-		next := toward(what, m0, g0, followed+int64(m0)-g0)
+		next := toward(cur, what, m0, g0, followed+int64(m0)-g0)
 		p := &pace{now: cur, next: next}
 		g.pace.Store(p)
 		if g.mono() < m0 && p.take() {

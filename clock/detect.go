@@ -26,7 +26,6 @@ type detector struct {
 	slept         int64 // boot minus monotonic at the last reading
 	counted       int64 // the same when a suspend was last reported
 	at            algo.Mono
-	boot          int64
 	hasBoot       bool
 	primed        bool
 }
@@ -44,16 +43,15 @@ func (d *detector) observe(r Reading) found {
 	wm, at := r.Wall-int64(r.mid()), r.mid()
 	hasBoot := r.HasBoot && !r.frozen()
 	if !d.primed {
-		*d = detector{wallMinusMono: wm, at: at, boot: r.Boot, hasBoot: hasBoot, primed: true}
+		*d = detector{wallMinusMono: wm, at: at, hasBoot: hasBoot, primed: true}
 		if hasBoot {
 			d.slept, d.counted = r.slept(), r.slept()
 		}
 		return found{blind: !hasBoot}
 	}
 	f := found{since: time.Duration(at - d.at), blind: !hasBoot || !d.hasBoot}
-	passed, delta := int64(at-d.at), wm-d.wallMinusMono
+	delta := wm - d.wallMinusMono
 	if !f.blind {
-		passed = r.Boot - d.boot
 		delta -= r.slept() - d.slept
 		// Less than a unit may be the width of a bracket; it stays in the difference and is
 		// reported when it adds up.
@@ -62,11 +60,12 @@ func (d *detector) observe(r Reading) found {
 			d.counted = r.slept()
 		}
 	}
-	limit := stepUnit + r.width()/2 + perBillion(passed, driftAllowed)
+	// Drift is allowed for running time only: a resume moves wall and boot clock alike.
+	limit := stepUnit + r.width()/2 + perBillion(int64(f.since), driftAllowed)
 	if delta > limit || delta < -limit {
 		f.step = delta
 	}
-	d.wallMinusMono, d.at, d.boot, d.hasBoot = wm, at, r.Boot, hasBoot
+	d.wallMinusMono, d.at, d.hasBoot = wm, at, hasBoot
 	if hasBoot {
 		d.slept = r.slept()
 		if f.blind {

@@ -74,6 +74,14 @@ func (s *stretch) at(m algo.Mono) int64 {
 	return s.g0 + d + s.correction(d)
 }
 
+// rest is what remains to be taken in at m.
+func (s *stretch) rest(m algo.Mono) int64 {
+	if m >= s.end {
+		return 0
+	}
+	return s.full - s.correction(max(0, int64(m-s.m0)))
+}
+
 // Turns of a pace.
 const (
 	offered uint32 = iota

@@ -35,7 +35,7 @@ type Machine struct {
 	cost   int64 // per reading
 	monoPB int64 // how much faster than truth the monotonic clock runs, parts per 10^9
 	wallPB int64 // how much faster than the monotonic clock the wall clock runs
-	pauses []pauseAt
+	pauses map[int]time.Duration // by reading
 	count  int // readings so far
 	random *rand.Rand
 	share  float64
@@ -45,14 +45,11 @@ type Machine struct {
 	hints  chan struct{}
 }
 
-type pauseAt struct {
-	reading int
-	d       time.Duration
-}
-
 // NewMachine returns a machine whose clocks agree with true time, whose readings cost 50 ns
 // each and whose kernel says nothing about its synchronisation.
-func NewMachine() *Machine { return &Machine{cost: 50, hints: make(chan struct{}, 1)} }
+func NewMachine() *Machine {
+	return &Machine{cost: 50, pauses: map[int]time.Duration{}, hints: make(chan struct{}, 1)}
+}
 
 // Advance lets true time pass while the machine runs.
 func (m *Machine) Advance(d time.Duration) {
@@ -114,7 +111,7 @@ func (m *Machine) Drift(mono, wall float64) {
 func (m *Machine) PauseAt(n int, d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.pauses = append(m.pauses, pauseAt{m.count + n, d})
+	m.pauses[m.count+n] += d
 }
 
 // PauseRandomly pauses the process before a share of all readings, for up to most each.
@@ -191,10 +188,9 @@ func (m *Machine) Read() clock.Reading {
 // reading lets the time of one reading pass, pauses included.
 func (m *Machine) reading() {
 	m.advance(m.cost)
-	for _, p := range m.pauses {
-		if p.reading == m.count {
-			m.advance(int64(p.d))
-		}
+	if d, ok := m.pauses[m.count]; ok {
+		m.advance(int64(d))
+		delete(m.pauses, m.count)
 	}
 	if m.random != nil && m.random.Float64() < m.share {
 		m.advance(m.random.Int64N(m.most + 1))
