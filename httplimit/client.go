@@ -1,6 +1,7 @@
 package httplimit
 
 import (
+	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -13,7 +14,7 @@ type Clients struct {
 	// cover addresses of clients. A prefix of IPv4-mapped IPv6 addresses means the IPv4
 	// ones.
 	Trusted []netip.Prefix
-	// TrustUnix also takes the word of peers without an address: those of a Unix socket.
+	// TrustUnix also takes the word of peers on a Unix socket, which have no address.
 	TrustUnix bool
 	// Forwarded reads Forwarded (RFC 7239) instead of X-Forwarded-For. Only one of them is
 	// ever read, for a proxy that writes one passes on the other as the client made it up.
@@ -37,7 +38,7 @@ const maxHops = 64
 // the peer has no address, as on a Unix socket that is not trusted.
 func ClientAddr(r *http.Request, c Clients) netip.Addr {
 	addr := parsePeer(r.RemoteAddr)
-	if !c.trusts(addr) {
+	if !c.trusts(addr) && !(c.TrustUnix && overUnix(r)) {
 		return addr
 	}
 	lines := r.Header["X-Forwarded-For"]
@@ -82,9 +83,6 @@ func (c *Clients) parse(hop string) netip.Addr {
 }
 
 func (c *Clients) trusts(a netip.Addr) bool {
-	if !a.IsValid() {
-		return c.TrustUnix
-	}
 	for _, p := range c.Trusted {
 		if p.Contains(a) {
 			return true
@@ -104,6 +102,12 @@ func parsePeer(s string) netip.Addr {
 	}
 	a, _ := netip.ParseAddr(s)
 	return plain(a)
+}
+
+// overUnix reports whether the server that took the request listens on a Unix socket.
+func overUnix(r *http.Request) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return ok && local.Network() == "unix"
 }
 
 // maxHop is the longest text of an address with brackets, zone and port that is read.

@@ -65,10 +65,11 @@ func (n *Named) visible() bool {
 
 func (n *Named) refused() bool { return n.visible() && !n.Decision.Allowed }
 
-// known reports whether the state behind the decision is known. A fallback without any
-// state has no instant.
+// known reports whether the decision rests on a state: a fallback without one, and the
+// refusal of an invalid claim, have no instant and no units.
 func (n *Named) known() bool {
-	return n.Decision.Basis != escapement.Fallback || n.Decision.At() != 0
+	d := n.Decision
+	return d.At() != 0 || d.Units() > 0 || d.Allowed && d.Basis != escapement.Fallback
 }
 
 // tighter reports whether n leaves a client less than m does.
