@@ -169,7 +169,8 @@ func (g *Guard) move(r Reading) {
 		g.aimed = m
 		return
 	}
-	if !g.offer(what, followed) {
+	size, ok := g.offer(what, followed)
+	if !ok {
 		return
 	}
 	g.owed, g.aimed = 0, m
@@ -181,7 +182,7 @@ func (g *Guard) move(r Reading) {
 		if !confirmed {
 			cause = "the majority has stood by it for ten minutes"
 		}
-		g.emit(Event{Kind: Rebased, Level: Warning, Size: time.Duration(err), Width: time.Duration(r.width()), At: m,
+		g.emit(Event{Kind: Rebased, Level: Warning, Size: time.Duration(size), Width: time.Duration(r.width()), At: m,
 			Before: r.Wall, After: r.Wall, Cause: cause})
 	}
 }
@@ -203,24 +204,25 @@ func (g *Guard) judge(m algo.Mono, err int64, confirmed bool, cur stretch) act {
 }
 
 // offer publishes the next stretch, a little ahead, and takes it unless a reader came
-// first; see pace. It reports whether the stretch is in force from then on.
-func (g *Guard) offer(what act, followed int64) bool {
+// first; see pace. It returns the error that the stretch starts with, and whether it is in
+// force from then on.
+func (g *Guard) offer(what act, followed int64) (err int64, ok bool) {
 	for lead := algo.Mono(100 * time.Microsecond); lead <= algo.Mono(25*time.Millisecond); lead *= 4 {
 		m0 := g.mono() + lead
 		cur, ok := g.pace.Load().current(m0 - lead)
 		if !ok {
-			return false
+			return 0, false
 		}
 		g0 := cur.at(m0) + g.owed
-		next := toward(cur, what, m0, g0, followed+int64(m0)-g0)
-		p := &pace{now: cur, next: next}
+		err = followed + int64(m0) - g0
+		p := &pace{now: cur, next: toward(cur, what, m0, g0, err)}
 		g.pace.Store(p)
 		if g.mono() < m0 && p.take() {
-			return true
+			return err, true
 		}
 		p.turn.Store(void)
 	}
-	return false
+	return 0, false
 }
 
 // hold publishes what the references have agreed on, for Bound.

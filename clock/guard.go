@@ -133,11 +133,8 @@ func (g *Guard) read() (algo.Wall, algo.Mono) {
 // At is guarded time at an earlier or later instant of the monotonic clock, by the pace now
 // in force. Unlike Now it may go back when the pace changes.
 func (g *Guard) At(m algo.Mono) algo.Wall {
-	p := g.pace.Load()
-	if cur, ok := p.current(g.mono()); ok {
-		return algo.Wall(cur.at(m))
-	}
-	return algo.Wall(p.now.at(m))
+	cur, _ := g.pace.Load().current(g.mono())
+	return algo.Wall(cur.at(m))
 }
 
 // Bound is where the true time lies at this moment, if the references keep their promises.

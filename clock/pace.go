@@ -122,12 +122,16 @@ func (p *pace) settled() bool {
 // take puts the offer in force, unless a reader has voided it.
 func (p *pace) take() bool { return p.turn.CompareAndSwap(offered, taken) }
 
-// current is the stretch in force at m, and false while an offer taken is still ahead.
+// current is the stretch in force at m, and whether it is the last: false while an offer
+// that was taken is still ahead.
 func (p *pace) current(m algo.Mono) (stretch, bool) {
-	if p.turn.Load() != taken {
+	switch {
+	case p.turn.Load() != taken:
 		return p.now, true
+	case m < p.next.m0:
+		return p.now, false
 	}
-	return p.next, m >= p.next.m0
+	return p.next, true
 }
 
 // slewRate is the rate at which an error is taken in: over ten minutes, within bounds.

@@ -73,7 +73,7 @@ func (g *Guard) Snapshot() Snapshot {
 	if s.Bounded {
 		s.ErrorBound = time.Duration(max(int64(b.Latest-now), int64(now-b.Earliest)))
 	}
-	if cur, ok := g.pace.Load().current(m); ok && m < cur.end {
+	if cur, _ := g.pace.Load().current(m); m < cur.end {
 		s.SlewPPM = float64(cur.ppb) / 1000
 	}
 	for i, c := range g.cands {
