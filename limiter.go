@@ -92,10 +92,13 @@ func (l *Limiter) decide(ctx context.Context, c Claim) (Decision, error) {
 		d.Allowed = true
 	}
 	if l.obs != nil {
-		l.obs.Decided(&c, &d, err)
+		l.report(c, d, err)
 	}
 	return d, err
 }
+
+// report takes copies, so that only observed limiters allocate them.
+func (l *Limiter) report(c Claim, d Decision, err error) { l.obs.Decided(&c, &d, err) }
 
 func (l *Limiter) ask(ctx context.Context, c Claim) (Decision, error) {
 	if l.fast != nil {
