@@ -1,0 +1,77 @@
+package memstore
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/escapement-io/escapement"
+	"github.com/escapement-io/escapement/algo"
+)
+
+// check refuses what no store can decide. Nothing has been touched by then.
+func check(c *escapement.Claim) error {
+	if c.Plan == nil || uint64(c.Cost) > uint64(algo.MaxInt) || c.Mode > escapement.Peek ||
+		uint64(c.Receipt.Units) > uint64(algo.MaxInt) || c.Receipt.At < 0 {
+		return explain(c)
+	}
+	return nil
+}
+
+func explain(c *escapement.Claim) error {
+	if c.Plan == nil {
+		return fmt.Errorf("%w: a claim has no plan; compile a Limit", escapement.ErrRequest)
+	}
+	name := c.Plan.Limit().Name
+	switch {
+	case uint64(c.Cost) > uint64(algo.MaxInt):
+		return fmt.Errorf("%w: %d for limit %s; use 0 to 2^53-1", escapement.ErrCost, c.Cost, name)
+	case c.Mode > escapement.Peek:
+		return fmt.Errorf("%w: limit %s: unknown mode %d", escapement.ErrRequest, name, c.Mode)
+	case c.Receipt.At < 0:
+		return fmt.Errorf("%w: limit %s: a receipt from before the epoch; use the one of a decision", escapement.ErrRequest, name)
+	}
+	return fmt.Errorf("%w: limit %s: a receipt for %d units; use the one of a decision", escapement.ErrCost, name, c.Receipt.Units)
+}
+
+// ask puts a claim to a state. Only what admits changes it.
+func ask(core *algo.Plan, st *algo.State, now algo.Store, c *escapement.Claim) algo.Verdict {
+	switch c.Mode {
+	case escapement.Take:
+		if c.Patience == 0 {
+			return core.Take(st, now, c.Cost)
+		}
+		return core.Reserve(st, now, c.Cost, patience(c))
+	case escapement.TakeUpTo:
+		return core.TakeUpTo(st, now, c.Cost)
+	case escapement.Charge:
+		return core.Charge(st, now, c.Cost, c.Receipt.At)
+	case escapement.Refund:
+		return core.Refund(st, now, c.Receipt)
+	case escapement.Peek:
+	}
+	return core.Peek(st, now, c.Cost)
+}
+
+func patience(c *escapement.Claim) algo.Span {
+	return algo.Span(max(0, c.Patience) / time.Microsecond)
+}
+
+// keeps reports whether the claim, put to a state as new, leaves something to remember.
+func keeps(core *algo.Plan, st *algo.State, now algo.Store, c *escapement.Claim) bool {
+	switch c.Mode {
+	case escapement.Take, escapement.TakeUpTo:
+		// TakeUpTo takes at least one unit from a state as new.
+		if c.Cost == 0 {
+			return false
+		}
+		if c.Mode == escapement.TakeUpTo || core.Algorithm() != algo.RollingWindow {
+			return true
+		}
+		v := core.Peek(st, now, c.Cost)
+		return v.Admitted
+	case escapement.Charge:
+		return c.Cost > 0
+	case escapement.Refund, escapement.Peek:
+	}
+	return false
+}
