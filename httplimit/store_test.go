@@ -41,6 +41,7 @@ func (s *lineStore) Decide(_ context.Context, requests []escapement.Request, ans
 			state, seen := trial[id]
 			if !seen {
 				state = s.states[id]
+				state.Ring = append(make([]uint32, 0, c.Plan.Core().Slots()), state.Ring...)[:c.Plan.Core().Slots()]
 			}
 			v := s.one(&state, c)
 			trial[id] = state
