@@ -51,7 +51,8 @@ func (l *Limiter) Take(ctx context.Context, key string, cost int64) (Decision, e
 	return l.decide(ctx, Claim{Plan: l.plan, Key: key, Cost: cost})
 }
 
-// Peek answers what Take would for one unit, and changes nothing.
+// Peek answers whether one unit would be admitted, and changes nothing: Remaining and
+// ResetAfter speak of the state as it is.
 func (l *Limiter) Peek(ctx context.Context, key string) (Decision, error) {
 	return l.decide(ctx, Claim{Plan: l.plan, Key: key, Cost: 1, Mode: Peek})
 }

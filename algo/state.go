@@ -57,13 +57,21 @@ func (p *Plan) Reserve(s *State, now Store, cost int64, patience Span) Verdict {
 	return Verdict{plan: p, now: now}
 }
 
-// Peek answers what Take would, and changes nothing.
+// Peek answers whether Take would admit, and changes nothing: Remaining and ResetAfter
+// speak of the state as it is.
 func (p *Plan) Peek(s *State, now Store, cost int64) Verdict {
 	if p.algorithm == RollingWindow {
 		return p.peekRolling(s, now, cost)
 	}
 	t := *s
-	return p.Take(&t, now, cost)
+	v := p.Take(&t, now, cost)
+	if v.Admitted && cost > 0 {
+		t = *s
+		delay := v.delay
+		v = p.Take(&t, now, 0)
+		v.units, v.delay = cost, delay
+	}
+	return v
 }
 
 // TakeUpTo takes as much of most as there is now, possibly nothing; Verdict.Units says
