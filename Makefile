@@ -3,7 +3,7 @@
 # make test      everything CI runs
 
 NEED = tools/need/need.sh
-SUM = go tool -modfile=tools/go.mod gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg
+SUM = go tool -modfile=tools/gotestsum/go.mod gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg
 # Packages whose goroutines meet; the rest is pure and not worth the race detector's time.
 RACE = . ./clock/... ./memstore/... ./httplimit/... ./internal/gateway/...
 

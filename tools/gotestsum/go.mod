@@ -1,4 +1,4 @@
-module github.com/escapement-io/escapement/tools
+module github.com/escapement-io/escapement/tools/gotestsum
 
 go 1.26
 
