@@ -162,7 +162,9 @@ func (g *Guard) move(r Reading) {
 	if follow {
 		what = g.judge(m, err, confirmed, cur)
 	}
-	if what == rebase && cur.ppb == slewHalf && err < -slewable {
+	switch rest := cur.rest(m); {
+	case what == rebase && cur.ppb == slewHalf && err < -slewable,
+		what == slew && cur.ppb != slewHalf && rest != 0 && abs(err-rest) <= settledWithin/10:
 		what = keep // already on the way
 	}
 	if what == keep && g.owed == 0 {
