@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/escapement-io/escapement"
-	"github.com/escapement-io/escapement/algo"
 )
 
 func prefixes(texts ...string) []netip.Prefix {
@@ -75,14 +74,14 @@ func replay(t *testing.T, c identityCase) {
 		clients = Clients{Trusted: prefixes(i.TrustedProxies...), IPv6Prefix: i.IPv6Prefix}
 	}
 	key := FirstOf(Header("X-Api-Key"), RemoteAddr(clients))
-	store := newLineStore()
-	start := algo.Store(c.Limit.WindowMS) * 1000 * 1_000_000
+	store := newLineStore(t)
+	start := c.Limit.WindowMS * 1000 * 1_000_000
 	lim := limiter(t, store, escapement.Limit{
 		Algorithm: escapement.FixedWindow,
 		Rate:      escapement.Rate{Count: c.Limit.Count, Per: time.Duration(c.Limit.WindowMS) * time.Millisecond},
 	})
 	for i, e := range c.Events {
-		store.now = start + algo.Store(e.TMS)*1000
+		store.line.Store(start + e.TMS*1000)
 		peer := net.JoinHostPort(e.Peer, "4711")
 		r := request(peer)
 		if e.XFF != "" {

@@ -55,7 +55,7 @@ func TestIETFOnTheWire(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			lim := limiter(t, newLineStore(), tt.limit)
+			lim := limiter(t, newLineStore(t), tt.limit)
 			var d *escapement.Decision
 			for _, n := range tt.take {
 				d = decision(t, lim, n)
@@ -72,7 +72,7 @@ func TestIETFOnTheWire(t *testing.T) {
 }
 
 func TestSeveralLimitsInARefusal(t *testing.T) {
-	store := newLineStore()
+	store := newLineStore(t)
 	slow := limiter(t, store, escapement.Limit{Name: "slow", Rate: escapement.PerHour(100)})
 	fast := limiter(t, store, escapement.Limit{Name: "fast", Rate: escapement.PerSecond(1)})
 	shadow := limiter(t, store, escapement.Limit{Name: "shadow", Rate: escapement.PerHour(1), Shadow: true})
@@ -100,7 +100,7 @@ func TestSeveralLimitsInARefusal(t *testing.T) {
 }
 
 func TestTriples(t *testing.T) {
-	lim := limiter(t, newLineStore(), escapement.Limit{Rate: escapement.PerMinute(60)})
+	lim := limiter(t, newLineStore(t), escapement.Limit{Rate: escapement.PerMinute(60)})
 	d := Named{Decision: decision(t, lim, 10)}
 	never := Named{Decision: decision(t, lim, 61)}
 	custom := http.Header{}
@@ -127,7 +127,7 @@ func TestTriples(t *testing.T) {
 }
 
 func TestWhatNoStoreAnswered(t *testing.T) {
-	store := newLineStore()
+	store := newLineStore(t)
 	lim := limiter(t, store, escapement.Limit{Rate: escapement.PerMinute(60)})
 	store.err = errAway
 	d := Named{Decision: decision(t, lim, 1)}
@@ -140,7 +140,7 @@ func TestWhatNoStoreAnswered(t *testing.T) {
 }
 
 func TestOneNameTwice(t *testing.T) {
-	store := newLineStore()
+	store := newLineStore(t)
 	a := limiter(t, store, escapement.Limit{Name: "a", Rate: escapement.PerMinute(60)})
 	b := limiter(t, store, escapement.Limit{Name: "b", Rate: escapement.PerMinute(30)})
 	da, db := decision(t, a, 1), decision(t, b, 1)
@@ -152,7 +152,7 @@ func TestOneNameTwice(t *testing.T) {
 }
 
 func TestLinesOfTwoLayersAddUp(t *testing.T) {
-	lim := limiter(t, newLineStore(), escapement.Limit{Rate: escapement.PerMinute(60)})
+	lim := limiter(t, newLineStore(t), escapement.Limit{Rate: escapement.PerMinute(60)})
 	h := http.Header{}
 	WriteHeaders(h, IETF, Named{"outer", decision(t, lim, 1)})
 	WriteHeaders(h, IETF, Named{"inner", decision(t, lim, 1)})
@@ -177,7 +177,7 @@ func TestStyleNames(t *testing.T) {
 
 // Any name comes out as a list that parses, and different names as different strings.
 func TestNamesAreStrings(t *testing.T) {
-	lim := limiter(t, newLineStore(), escapement.Limit{Rate: escapement.PerMinute(60)})
+	lim := limiter(t, newLineStore(t), escapement.Limit{Rate: escapement.PerMinute(60)})
 	d := decision(t, lim, 1)
 	rapid.Check(t, func(t *rapid.T) {
 		bytes := rapid.SliceOfN(rapid.Byte(), 1, 20)
@@ -213,7 +213,7 @@ func TestPlainNamesStayAsTheyAre(t *testing.T) {
 // refusal no t lies beyond Retry-After.
 func TestFieldsAgree(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		store := newLineStore()
+		store := newLineStore(t)
 		var lims []*escapement.Limiter
 		for _, name := range []string{"a", "b"} {
 			lims = append(lims, limiter(t, store, drawLimit(rt, name)))

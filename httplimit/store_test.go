@@ -6,67 +6,52 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/escapement-io/escapement"
 	"github.com/escapement-io/escapement/algo"
+	"github.com/escapement-io/escapement/memstore"
 )
 
-// lineStore is a store whose line is set by hand, so that every field is known.
+// lineStore is a memory store whose line is set by hand, so that every field is known.
 type lineStore struct {
-	now    algo.Store
-	states map[string]algo.State
-	err    error // if set, nothing is decided
+	*memstore.Store
+	line  atomic.Int64
+	err   error    // if set, nothing is decided
+	asked []string // the keys of single claims
 }
 
-func newLineStore() *lineStore {
-	return &lineStore{now: 1_000_000_000_000_000, states: map[string]algo.State{}}
+func newLineStore(t testing.TB) *lineStore {
+	s := &lineStore{}
+	s.line.Store(1_000_000_000_000_000)
+	s.Store = memstore.New(memstore.WithClock(s))
+	t.Cleanup(func() { _ = s.Close() })
+	return s
 }
 
-func (s *lineStore) advance(d time.Duration) { s.now += algo.Store(d / time.Microsecond) }
+// Now dates the store's records.
+func (s *lineStore) Now() algo.Store { return algo.Store(s.line.Load()) }
 
-func (s *lineStore) Decide(_ context.Context, requests []escapement.Request, answers []escapement.Answer) {
-	for i, q := range requests {
-		a := &answers[i]
-		a.Parts = a.Parts[:0]
-		if s.err != nil {
-			a.Outcome, a.Err = escapement.NotRun, s.err
-			continue
-		}
-		a.Outcome, a.Admitted = escapement.Decided, true
-		trial := map[string]algo.State{}
-		for _, c := range q.Claims {
-			id := c.Plan.Limit().Name + " " + c.Key
-			state, seen := trial[id]
-			if !seen {
-				state = s.states[id]
-				state.Ring = append(make([]uint32, 0, c.Plan.Core().Slots()), state.Ring...)[:c.Plan.Core().Slots()]
-			}
-			v := s.one(&state, c)
-			trial[id] = state
-			a.Admitted = a.Admitted && (v.Admitted || c.Plan.Limit().Shadow)
-			a.Parts = append(a.Parts, escapement.Decide(c.Plan, v, escapement.Exact))
-		}
-		if a.Admitted {
-			for id, state := range trial {
-				s.states[id] = state
-			}
-		}
+func (s *lineStore) advance(d time.Duration) { s.line.Add(d.Microseconds()) }
+
+func (s *lineStore) Decide(ctx context.Context, requests []escapement.Request, answers []escapement.Answer) {
+	if s.err == nil {
+		s.Store.Decide(ctx, requests, answers)
+		return
+	}
+	for i := range answers {
+		answers[i] = escapement.Answer{Outcome: escapement.NotRun, Err: s.err}
 	}
 }
 
-func (s *lineStore) one(state *algo.State, c escapement.Claim) algo.Verdict {
-	switch c.Mode {
-	case escapement.Refund:
-		return c.Plan.Core().Refund(state, s.now, c.Receipt)
-	case escapement.Peek:
-		return c.Plan.Core().Peek(state, s.now, c.Cost)
-	case escapement.Take:
-		return c.Plan.Core().Take(state, s.now, c.Cost)
-	case escapement.TakeUpTo, escapement.Charge:
+func (s *lineStore) DecideOne(ctx context.Context, c escapement.Claim) (escapement.Decision, error) {
+	s.asked = append(s.asked, c.Key)
+	if s.err != nil {
+		return escapement.Decision{}, s.err
 	}
-	panic(fmt.Sprintf("lineStore: mode %d is not needed here", c.Mode))
+	return s.Store.DecideOne(ctx, c)
 }
 
 var errAway = fmt.Errorf("%w: gone for lunch", escapement.ErrStoreUnavailable)
