@@ -52,7 +52,19 @@ func (p *Plan) drain(at, now Store, credits int64) Span {
 	if credits <= 0 {
 		return 0
 	}
-	return Span(at-now) + Span(ceilDiv(credits, p.n))*p.tick
+	ticks := ceilDiv(credits, p.n)
+	if ticks > int64(MaxInstant)/int64(p.tick) {
+		return Never
+	}
+	return Span(at-now) + Span(ticks)*p.tick
+}
+
+// beyond is how much longer a wait is than patience.
+func beyond(wait, patience Span) Span {
+	if wait == Never {
+		return Never
+	}
+	return max(0, wait-patience)
 }
 
 func (p *Plan) takeBucket(s *State, now Store, cost int64, patience Span) Verdict {
@@ -64,7 +76,9 @@ func (p *Plan) takeBucket(s *State, now Store, cost int64, patience Span) Verdic
 	need := cost * p.p
 	if short := a - (p.full - need); short > 0 && cost > 0 {
 		wait := p.drain(at, v.now, short)
-		if wait > patience || a > MaxInt-need {
+		deep := a - (MaxInt - need) // a backlog stays below 2^53
+		if wait > patience || wait == Never || deep > 0 {
+			v.b = int64(max(beyond(wait, patience), p.drain(at, v.now, deep)))
 			return v
 		}
 		v.delay = wait

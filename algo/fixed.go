@@ -26,17 +26,30 @@ func (p *Plan) windowAt(start Store) (Store, Store) {
 }
 
 // current is the window in force at now and what was taken in it. A window once passed
-// is not entered again, whatever now says.
+// is not entered again, whatever now says; one in which nothing is taken any more is as
+// if it had never opened.
 func (p *Plan) current(s *State, now Store) (start Store, count int64) {
-	if s.At == 0 && s.A == 0 {
-		start, _ = p.window(now)
-		return start, 0
-	}
-	if _, end := p.windowAt(s.At); now < end {
-		return s.At, s.A
+	now = max(now, s.At)
+	if s.A > 0 {
+		if _, end := p.windowAt(s.At); now < end {
+			return s.At, s.A
+		}
 	}
 	start, _ = p.window(now)
 	return start, 0
+}
+
+// opened is the start of the window that units spent at stamp opened, or now if that
+// one is closed or lies in one that was open before.
+func (p *Plan) opened(s *State, now, stamp Store) Store {
+	from := s.At
+	if s.A > 0 {
+		_, from = p.windowAt(s.At)
+	}
+	if stamp < from || stamp+Store(p.per) <= now {
+		return now
+	}
+	return stamp
 }
 
 func (p *Plan) takeFixed(s *State, now Store, cost int64) Verdict {
@@ -56,7 +69,10 @@ func (p *Plan) takeFixed(s *State, now Store, cost int64) Verdict {
 
 func (p *Plan) chargeFixed(s *State, now Store, units int64, stamp Store) Verdict {
 	start, a := p.current(s, now)
-	v := Verdict{Admitted: true, plan: p, now: max(now, start), at: start, a: a}
+	if p.firstUse && a == 0 {
+		start = p.opened(s, now, stamp)
+	}
+	v := Verdict{Admitted: true, plan: p, now: now, delay: Span(stamp - now), at: start, a: a}
 	fit := min(units, p.most-a)
 	if stamp < start {
 		fit = 0

@@ -27,7 +27,11 @@ func (p *Plan) takePacing(s *State, now Store, cost int64, patience Span) Verdic
 	}
 	wait := p.drain(at, v.now, a)
 	if a > p.full || wait > patience {
-		v.b = int64(max(p.drain(at, v.now, a-p.full), wait-patience))
+		retry := p.drain(at, v.now, a-p.full)
+		if patience < Never {
+			retry = max(retry, beyond(wait, patience))
+		}
+		v.b = int64(retry)
 		return v
 	}
 	v.Admitted, v.delay = true, wait

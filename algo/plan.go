@@ -176,7 +176,8 @@ func check(q Params) error {
 }
 
 // compileRate finds the finest tick on which capacity units and one tick's refill fit,
-// and sets tick, n and p. extra is credit per tick kept free besides (pacing's delay).
+// and sets tick, n and p. Pacing's delay counts twice: what may lie before a caller, and
+// as much again, the largest claim that such a queue can admit.
 func (p *Plan) compileRate(units int64, delay Span, field string) error {
 	var best int64
 	for _, u := range ticks {
@@ -188,7 +189,7 @@ func (p *Plan) compileRate(units int64, delay Span, field string) error {
 		n, credits := p.rate/g, per/g
 		room := MaxInt - n
 		if d := int64(delay / u); d > 0 {
-			used, ok := mul(d, n)
+			used, ok := mul(2*d, n)
 			if !ok || used > room {
 				continue
 			}

@@ -13,8 +13,10 @@ const maxSlot = 1<<32 - 1
 func (p *Plan) slot(t Store) Store { return t - t%Store(p.width) }
 
 // index is where the bucket that starts at start stands in the ring.
+// Near instant zero the oldest buckets start before it.
 func (p *Plan) index(start Store) int64 {
-	return int64(start) / int64(p.width) % (p.buckets + 1)
+	size := p.buckets + 1
+	return (int64(start)/int64(p.width)%size + size) % size
 }
 
 // stale is how many buckets have to be emptied when the newest becomes start.
@@ -54,9 +56,6 @@ func (p *Plan) peekRing(s *State, v *Verdict) {
 	}
 	over := used - (p.count - v.units)
 	for k := start - Store(p.buckets)*Store(p.width); k <= s.At; k += Store(p.width) {
-		if k < 0 {
-			continue
-		}
 		if over -= int64(s.Ring[p.index(k)]); over <= 0 {
 			v.b = int64(p.clear(k) - v.now)
 			return
@@ -66,23 +65,28 @@ func (p *Plan) peekRing(s *State, v *Verdict) {
 
 // addRing carries the ring forward to now and adds units, or with a negative number
 // takes them out, in the bucket of stamp, which still counts at now. It returns how many
-// it could move.
+// it could move; if that is none, it changes nothing.
 func (p *Plan) addRing(s *State, now, stamp Store, units int64) int64 {
-	start := max(p.slot(now), s.At)
-	stale := p.stale(s, start)
-	for j := int64(1); j <= stale; j++ {
-		i := p.index(start - Store(stale-j)*Store(p.width))
-		s.A -= int64(s.Ring[i])
-		s.Ring[i] = 0
+	i, have := p.index(p.slot(stamp)), int64(0)
+	if p.slot(stamp) <= s.At {
+		have = int64(s.Ring[i])
 	}
-	s.At = start
-	i := p.index(p.slot(stamp))
-	have := int64(s.Ring[i])
 	if units < 0 {
 		units = max(units, -have)
 	} else {
 		units = min(units, maxSlot-have)
 	}
+	if units == 0 {
+		return 0
+	}
+	start := max(p.slot(now), s.At)
+	stale := p.stale(s, start)
+	for j := int64(1); j <= stale; j++ {
+		k := p.index(start - Store(stale-j)*Store(p.width))
+		s.A -= int64(s.Ring[k])
+		s.Ring[k] = 0
+	}
+	s.At = start
 	s.Ring[i] = uint32(have + units)
 	s.A += units
 	return max(units, -units)

@@ -70,7 +70,6 @@ func (p *Plan) clear(t Store) Store {
 }
 
 func (p *Plan) chargeRolling(s *State, now Store, units int64, stamp Store) Verdict {
-	now = max(now, s.At)
 	fit := int64(0)
 	switch {
 	case p.clear(stamp) <= now:
@@ -82,7 +81,7 @@ func (p *Plan) chargeRolling(s *State, now Store, units int64, stamp Store) Verd
 		fit = p.addRing(s, now, stamp, units)
 	}
 	v := p.peekRolling(s, now, 0)
-	v.units, v.Dropped = fit, units-fit
+	v.units, v.Dropped, v.delay = fit, units-fit, Span(stamp-now)
 	return v
 }
 

@@ -88,7 +88,7 @@ func (p *Plan) fits(prev, room int64, start Store) Store {
 
 func (p *Plan) chargeSliding(s *State, now Store, units int64, stamp Store) Verdict {
 	start, cur, prev := p.slide(s, now)
-	v := Verdict{Admitted: true, plan: p, now: max(now, start), at: start, a: cur, b: prev}
+	v := Verdict{Admitted: true, plan: p, now: now, delay: Span(stamp - now), at: start, a: cur, b: prev}
 	switch {
 	case stamp >= start:
 		v.units = min(units, p.most-cur)

@@ -89,8 +89,12 @@ func (p *Plan) TakeUpTo(s *State, now Store, most int64) Verdict {
 // dropped. What does not fit below 2^53 is dropped too; Verdict.Dropped says how much
 // was not recorded.
 func (p *Plan) Charge(s *State, now Store, units int64, stamp Store) Verdict {
+	now = max(now, s.At)
 	if stamp == 0 || stamp > now {
 		stamp = now
+	}
+	if units == 0 {
+		return p.Peek(s, now, 0)
 	}
 	switch p.algorithm {
 	case TokenBucket, GCRA, Pacing:
@@ -109,6 +113,9 @@ func (p *Plan) Charge(s *State, now Store, units int64, stamp Store) Verdict {
 // already: a window that is closed returns nothing, a bucket returns what was taken
 // less what has refilled since. Never above capacity.
 func (p *Plan) Refund(s *State, now Store, r Receipt) Verdict {
+	if r.Units <= 0 {
+		return p.Peek(s, now, 0)
+	}
 	switch p.algorithm {
 	case TokenBucket, GCRA, Pacing:
 		return p.refundBucket(s, now, r)
@@ -123,7 +130,7 @@ func (p *Plan) Refund(s *State, now Store, r Receipt) Verdict {
 }
 
 // Fresh reports whether at now the state is as good as new, so that dropping it changes
-// no later answer.
+// no later answer, except where a Charge is dated before now.
 func (p *Plan) Fresh(s *State, now Store) bool {
 	v := p.Peek(s, now, 0)
 	return v.ResetAfter() == 0

@@ -20,7 +20,8 @@ type Store int64
 // Span is microseconds between two instants of one line.
 type Span int64
 
-// Never is the wait for something that no amount of waiting can bring.
+// Never is the wait for something that no amount of waiting can bring. Waits longer than
+// MaxInstant, which no instant can end, are Never too.
 const Never Span = 1<<63 - 1
 
 // MaxInstant is the last instant that every plan can represent (the year 2112).

@@ -10,19 +10,20 @@ type Verdict struct {
 	plan  *Plan
 	now   Store
 	units int64 // asked for or taken
-	delay Span
+	delay Span  // until the units count as taken; negative for a charge of the past
 	at    Store // bucket: the grid instant of the backlog; windows: start; rolling: when all is free again
-	a, b  int64 // bucket: backlog; fixed: count; sliding: current, previous; rolling: in use, wait; pacing: backlog, wait
+	a, b  int64 // bucket: backlog, wait; fixed: count; sliding: current, previous; rolling: in use, wait; pacing: backlog, wait
 }
 
-// Units is what was asked for, or with TakeUpTo what was taken.
+// Units is what was asked for; with TakeUpTo what was taken, with Charge what was
+// recorded, and with Refund the whole units that were given back.
 func (v *Verdict) Units() int64 { return v.units }
 
 // Now is the instant of the decision.
 func (v *Verdict) Now() Store { return v.now }
 
 // Delay is how long an admitted caller must wait before it acts.
-func (v *Verdict) Delay() Span { return v.delay }
+func (v *Verdict) Delay() Span { return max(0, v.delay) }
 
 // Receipt is what Refund needs to give the units back.
 func (v *Verdict) Receipt() Receipt {
@@ -55,8 +56,9 @@ func (v *Verdict) Remaining() int64 {
 	return 0
 }
 
-// RetryAfter is the least wait after which the same claim is admitted if nobody else
-// asks: exact to the tick, 0 if it was admitted, Never if its cost exceeds the capacity.
+// RetryAfter is the least wait after which the same claim, with the same patience, is
+// admitted if nobody else asks: exact, 0 if it was admitted, Never if its cost exceeds
+// the capacity.
 func (v *Verdict) RetryAfter() Span {
 	p := v.plan
 	if v.Admitted || p == nil {
@@ -66,9 +68,7 @@ func (v *Verdict) RetryAfter() Span {
 		return Never
 	}
 	switch p.algorithm {
-	case TokenBucket, GCRA:
-		return p.drain(v.at, v.now, v.a-(p.full-v.units*p.p))
-	case Pacing:
+	case TokenBucket, GCRA, Pacing:
 		return Span(v.b)
 	case FixedWindow:
 		_, end := p.windowAt(v.at)
