@@ -1,0 +1,267 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/escapement-io/escapement/httplimit"
+)
+
+// exchange is one request on its way through the gateway. It is its own ReverseProxy and
+// transport, so that what the steps know of the request needs no context value and no
+// allocation; exchanges are pooled.
+type exchange struct {
+	vars
+	asked
+	g     *Gateway
+	snap  *snapshot
+	body  *impatient // the client's, if there is one
+	not   tried
+	proxy httputil.ReverseProxy
+}
+
+func (g *Gateway) newExchange() any {
+	x := &exchange{g: g}
+	x.vars.hostname = g.hostname
+	x.proxy = httputil.ReverseProxy{
+		Rewrite:        x.rewrite,
+		Transport:      x,
+		ModifyResponse: x.modify,
+		ErrorHandler:   x.failed,
+		BufferPool:     &buffers,
+		ErrorLog:       g.quiet.logger(),
+	}
+	return x
+}
+
+// ServeHTTP answers one request under the snapshot in force when it arrived.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g.inflight.Add(1)
+	defer g.inflight.Done()
+	x := g.exchanges.Get().(*exchange)
+	defer x.end()
+	x.snap = g.current.Load()
+	x.vars.r = r
+	x.serve(w, r)
+}
+
+func (x *exchange) end() {
+	if x.body != nil {
+		x.body.timer.Stop()
+	}
+	x.vars = vars{hostname: x.vars.hostname}
+	x.asked.reset()
+	clear(x.not)
+	x.snap, x.body, x.not = nil, nil, x.not[:0]
+	x.g.exchanges.Put(x)
+}
+
+func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {
+	x.host, x.path = hostOnly(r.Host), cleanPath(r.URL.Path)
+	x.consumer = x.snap.who.fromHeader(r)
+	x.client = httplimit.ClientAddr(r, x.snap.clients)
+	if x.rt = x.snap.router.match(x.host, x.path, r.Method); x.rt == nil {
+		noRoute.write(w)
+		return
+	}
+	if a := x.rt.KeyAuth; a != nil {
+		name, problem := x.snap.who.fromKey(r, a)
+		if problem != "" {
+			unauthorized(w, problem)
+			return
+		}
+		x.consumer = name
+	}
+	if no := x.enforce(r.Context()); no != nil {
+		x.refused(w, no)
+		return
+	}
+	x.watchBody(w, r)
+	x.proxy.ServeHTTP(w, r)
+}
+
+// watchBody bounds how long a client may pause while it sends a body.
+func (x *exchange) watchBody(w http.ResponseWriter, r *http.Request) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return
+	}
+	control := http.NewResponseController(w)
+	x.body = newImpatient(r.Body, x.g.opts.clientTimeout, func() { _ = control.SetReadDeadline(past) })
+	r.Body = x.body
+}
+
+// rewrite addresses the request to the upstream. RoundTrip chooses the node.
+func (x *exchange) rewrite(p *httputil.ProxyRequest) {
+	out, h := p.Out, p.Out.Header
+	out.URL.Scheme = x.rt.upstream.scheme
+	out.Trailer = p.In.Trailer // its values arrive after the body
+	x.forwardedFor(p.In, h)
+	if x.rt.KeyAuth != nil {
+		h.Set(consumerHeader, x.consumer)
+	}
+	if name := x.snap.who.header; name != "" && x.consumer != "" {
+		// Set again, for a field that is named in Connection is removed on the way.
+		h[name] = []string{x.consumer}
+	}
+}
+
+// forwardedFor says who the request is for: a trusted proxy's word is passed on with the
+// proxy added, anybody else's is replaced.
+func (x *exchange) forwardedFor(in *http.Request, h http.Header) {
+	peer := peerAddr(in)
+	if !peer.IsValid() {
+		h.Del("X-Real-Ip")
+		return
+	}
+	chain, host, proto, port := "", in.Host, x.scheme(), ""
+	if local, ok := x.local(); ok {
+		port = strconv.Itoa(int(local.Port()))
+	}
+	if contains(x.snap.clients.Trusted, peer) {
+		chain = strings.Join(in.Header["X-Forwarded-For"], ", ")
+		host = orElse(in.Header.Get("X-Forwarded-Host"), host)
+		proto = orElse(in.Header.Get("X-Forwarded-Proto"), proto)
+		port = orElse(in.Header.Get("X-Forwarded-Port"), port)
+	}
+	if chain != "" {
+		chain += ", "
+	}
+	h.Set("X-Forwarded-For", chain+peer.String())
+	h.Set("X-Forwarded-Host", host)
+	h.Set("X-Forwarded-Proto", proto)
+	h.Set("X-Forwarded-Port", port)
+	h.Set("X-Real-Ip", x.client.String())
+}
+
+func orElse(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// RoundTrip sends the request to a node, and to another one if no connection could be
+// made: then nothing was sent, whatever the method. A request of which anything may have
+// been sent is not repeated here; net/http repeats one that is idempotent and has no
+// body if a kept connection turns out to be closed.
+func (x *exchange) RoundTrip(r *http.Request) (*http.Response, error) {
+	u := x.rt.upstream
+	key := ""
+	if u.hashOn != nil {
+		var ok bool
+		if key, ok = u.hashOn.Eval(&x.vars); !ok {
+			key = x.remoteAddr()
+		}
+	}
+	body, host := r.Body, r.Host
+	for n := u.balance.next(key, nil); ; {
+		r.URL.Host = n.addr
+		switch u.passHost {
+		case "node":
+			r.Host = n.addr
+		case "rewrite":
+			r.Host = u.host
+		default:
+			r.Host = host
+		}
+		if body != nil {
+			r.Body = unclosed{body}
+		}
+		n.active.Add(1)
+		res, err := u.rt.RoundTrip(r)
+		if err == nil {
+			return watchResponse(res, n, u.read), nil
+		}
+		n.active.Add(-1)
+		var dial *dialError
+		if !errors.As(err, &dial) || r.Context().Err() != nil || len(x.not) >= u.retries {
+			return nil, err
+		}
+		x.not = append(x.not, n)
+		if n = u.balance.next(key, x.not); n == nil {
+			return nil, err
+		}
+	}
+}
+
+// unclosed is a body that outlives an attempt to send it.
+type unclosed struct{ io.Reader }
+
+func (unclosed) Close() error { return nil }
+
+// answerBody counts the node's request as in flight until the body ends.
+type answerBody struct {
+	impatient
+	node *node
+	once sync.Once
+}
+
+func (b *answerBody) Close() error {
+	b.once.Do(func() { b.node.active.Add(-1) })
+	return b.impatient.Close()
+}
+
+// watchResponse ends a response in whose middle the upstream sends nothing for too long.
+// An upgraded connection may be silent for as long as both ends like.
+func watchResponse(res *http.Response, n *node, limit time.Duration) *http.Response {
+	if res.StatusCode == http.StatusSwitchingProtocols {
+		n.active.Add(-1)
+		return res
+	}
+	body := res.Body
+	b := &answerBody{node: n}
+	b.ReadCloser, b.limit = body, limit
+	b.timer = time.AfterFunc(limit, func() { _ = body.Close() })
+	b.timer.Stop()
+	res.Body = b
+	return res
+}
+
+// modify puts the fields of our limits over those of the upstream.
+func (x *exchange) modify(res *http.Response) error {
+	x.writeHeaders(res.Header)
+	return nil
+}
+
+// failed answers for an upstream that gave no response.
+func (x *exchange) failed(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil && !errors.Is(err, context.DeadlineExceeded) {
+		panic(http.ErrAbortHandler) // the client is gone
+	}
+	x.writeHeaders(w.Header())
+	var timeout net.Error
+	switch {
+	case x.body != nil && x.body.late.Load():
+		slowClient.write(w)
+	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, os.ErrDeadlineExceeded):
+		x.g.quiet.log("upstream too slow", "route", x.rt.ID, "error", err)
+		tooSlow.write(w)
+	default:
+		x.g.quiet.log("upstream failed", "route", x.rt.ID, "error", err)
+		badGateway.write(w)
+	}
+}
+
+// buffers are what bodies are copied through.
+var buffers = bufferPool{pool: sync.Pool{New: func() any { return new([bufferSize]byte) }}}
+
+const bufferSize = 32 << 10
+
+type bufferPool struct{ pool sync.Pool }
+
+func (p *bufferPool) Get() []byte { return p.pool.Get().(*[bufferSize]byte)[:] }
+
+func (p *bufferPool) Put(b []byte) {
+	if cap(b) >= bufferSize {
+		p.pool.Put((*[bufferSize]byte)(b[:bufferSize]))
+	}
+}

@@ -1,0 +1,89 @@
+package gateway
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/escapement-io/escapement/internal/config"
+)
+
+// refusal is the answer to a client that a limit refused, made once per configuration.
+type refusal struct {
+	code int
+	kind string
+	body []byte
+}
+
+const (
+	jsonType    = "application/json"
+	problemType = "application/problem+json"
+
+	// quotaExceeded is the problem type of draft-ietf-httpapi-ratelimit-headers.
+	quotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+)
+
+type errorBody struct {
+	ErrorMsg string `json:"error_msg"`
+}
+
+type problemBody struct {
+	Type     string   `json:"type"`
+	Title    string   `json:"title"`
+	Status   int      `json:"status"`
+	Detail   string   `json:"detail,omitempty"`
+	Violated []string `json:"violated-policies"`
+}
+
+func newRefusal(c *config.Limit) refusal {
+	code := c.Rejected.Code
+	if code == 0 {
+		code = http.StatusTooManyRequests
+	}
+	if c.Compatible {
+		msg := c.Rejected.Msg
+		if msg == "" {
+			msg = http.StatusText(code)
+		}
+		return refusal{code, jsonType, encode(errorBody{msg})}
+	}
+	return refusal{code, problemType, encode(problemBody{
+		Type: quotaExceeded, Title: "Quota exceeded", Status: code,
+		Detail: c.Rejected.Msg, Violated: []string{c.Name},
+	})}
+}
+
+func encode(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // strings and integers only
+	}
+	return append(b, '\n')
+}
+
+func (a *refusal) write(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", a.kind)
+	w.WriteHeader(a.code)
+	_, _ = w.Write(a.body) // a client that is gone needs no answer
+}
+
+// The answers of the gateway itself.
+var (
+	noRoute      = refusal{http.StatusNotFound, jsonType, encode(errorBody{"404 Route Not Found"})}
+	badGateway   = refusal{http.StatusBadGateway, jsonType, encode(errorBody{"the upstream could not be reached or closed the connection"})}
+	tooSlow      = refusal{http.StatusGatewayTimeout, jsonType, encode(errorBody{"the upstream did not answer in time"})}
+	slowClient   = refusal{http.StatusRequestTimeout, jsonType, encode(errorBody{"the request body did not arrive in time"})}
+	noVerdict    = refusal{http.StatusServiceUnavailable, jsonType, encode(errorBody{"a limit could not be decided"})}
+	noVerdict500 = refusal{http.StatusInternalServerError, jsonType, encode(errorBody{"a limit could not be decided"})}
+	badVariable  = refusal{http.StatusInternalServerError, jsonType, encode(errorBody{"count or time_window of the request is not a positive integer"})}
+	noRule       = refusal{http.StatusInternalServerError, jsonType, encode(errorBody{"no rule applies to the request"})}
+	tooManyHeld  = refusal{http.StatusServiceUnavailable, jsonType, encode(errorBody{"too many requests are waiting for their turn"})}
+)
+
+// unauthorized is the answer to a request without a valid API key.
+func unauthorized(w http.ResponseWriter, problem string) {
+	w.Header().Set("WWW-Authenticate", `apikey realm="escapement"`)
+	a := refusal{http.StatusUnauthorized, jsonType, encode(struct {
+		Message string `json:"message"`
+	}{problem})}
+	a.write(w)
+}

@@ -1,0 +1,132 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"reflect"
+	"syscall"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/escapement-io/escapement/internal/config"
+)
+
+// Load reads the configuration anew. It is nil if a finding is an error.
+type Load func() (*config.Config, []config.Finding)
+
+// settle is how long files must be left alone before they are read, and mostResets how
+// often that wait begins again at most.
+const (
+	settle     = 100 * time.Millisecond
+	mostResets = 20
+)
+
+// Watch reloads on SIGHUP and when the content of one of the files changes, until ctx
+// ends. Their directories are watched, so that a file may be replaced, or be a link that
+// is switched, as editors and Kubernetes do. A configuration with errors changes nothing.
+// Where files cannot be watched, SIGHUP still works.
+func (g *Gateway) Watch(ctx context.Context, paths []string, load Load) {
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	var events chan fsnotify.Event
+	var faults chan error
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		g.logger.Warn("files are not watched; send SIGHUP to reload", "error", err)
+	} else {
+		defer w.Close()
+		events, faults = w.Events, w.Errors
+		g.watchFolders(w, paths)
+	}
+	// What changed between the first reading and the watch would be missed.
+	seen := fingerprint(paths)
+	if c, _ := load(); c != nil && !reflect.DeepEqual(c, g.current.Load().config) {
+		_ = g.Reload(c) // logged and counted there
+	}
+	quietly := time.NewTimer(settle)
+	quietly.Stop()
+	defer quietly.Stop()
+	resets := 0
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hup:
+			seen = fingerprint(paths)
+			g.reloadFrom(load)
+		case <-events:
+			if resets++; resets <= mostResets {
+				quietly.Reset(settle)
+			}
+		case <-faults:
+			quietly.Reset(settle) // events were lost: look at the files themselves
+		case <-quietly.C:
+			resets = 0
+			g.watchFolders(w, paths)
+			if now := fingerprint(paths); now != seen {
+				seen = now
+				g.reloadFrom(load)
+			}
+		}
+	}
+}
+
+// watchFolders watches where the paths are and where they lead to.
+func (g *Gateway) watchFolders(w *fsnotify.Watcher, paths []string) {
+	for _, p := range paths {
+		folders := []string{filepath.Dir(p)}
+		if real, err := filepath.EvalSymlinks(p); err == nil {
+			folders = append(folders, filepath.Dir(real))
+		}
+		for _, f := range folders {
+			if err := w.Add(f); err != nil {
+				g.quiet.log("a folder is not watched; send SIGHUP to reload", "folder", f, "error", err)
+			}
+		}
+	}
+}
+
+func (g *Gateway) reloadFrom(load Load) {
+	c, findings := load()
+	if c != nil {
+		_ = g.Reload(c) // logged and counted there
+		return
+	}
+	var errs []error
+	for _, f := range findings {
+		if f.Severity == config.Error && len(errs) < maxFindings {
+			errs = append(errs, fmt.Errorf("%s:%d:%d: %s: %s", f.File, f.Line, f.Col, f.Path, f.Problem))
+		}
+	}
+	g.refuseReload(errors.Join(errs...))
+}
+
+// maxFindings is how many findings one log line shows; escapement check shows all.
+const maxFindings = 10
+
+// fingerprint tells contents apart. A file that cannot be read is a content of its own.
+func fingerprint(paths []string) [sha256.Size]byte {
+	h := sha256.New()
+	for _, p := range paths {
+		f, err := os.Open(p)
+		if err != nil {
+			fmt.Fprintf(h, "\x00%v", err)
+			continue
+		}
+		fmt.Fprint(h, "\x01")
+		n, err := io.Copy(h, io.LimitReader(f, maxWatched))
+		fmt.Fprintf(h, "\x02%d%v", n, err)
+		f.Close()
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+const maxWatched = 8 << 20
