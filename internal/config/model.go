@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/escapement-io/escapement"
+	"github.com/escapement-io/escapement/internal/config/tree"
 	"github.com/escapement-io/escapement/internal/policy"
 )
 
@@ -40,7 +41,8 @@ type Limit struct {
 	Rejected Rejected
 	Headers  Headers
 	// Count and Window hold templates where limit-count takes them from the request;
-	// nil: Limit.Rate as it stands. A Window template makes one state per window length.
+	// nil: Limit.Rate as it stands; otherwise Rate.Count is the template's default or 1,
+	// and Rate.Per one second. A Window template (seconds) makes one state per window length.
 	Count, Window *policy.Template
 	// AllowDegradation passes a request whose variables give no valid count, or whose
 	// store fails, instead of answering 500 (compatible mode only).
@@ -104,21 +106,14 @@ type Node struct {
 }
 
 // Finding is something the reader of a configuration should know.
-type Finding struct {
-	File      string
-	Line, Col int
-	Path      string // such as limits.per-client.count
-	Severity  Severity
-	Problem   string
-	Hint      string // what to do
-}
+type Finding = tree.Finding
 
 // Severity tells a mistake from advice.
-type Severity uint8
+type Severity = tree.Severity
 
 // The severities. One Error refuses the whole file.
 const (
-	Error Severity = iota
-	Warning
-	Dropped // not supported and left out by --ignore-unsupported
+	Error   = tree.Error
+	Warning = tree.Warning
+	Dropped = tree.Dropped // not supported and left out by --ignore-unsupported
 )

@@ -216,3 +216,6 @@ func (p *part) eval(v Vars) (string, bool) {
 	}
 	return p.fallback, p.hasDef
 }
+
+// IsName reports whether s is written like the name of a variable.
+func IsName(s string) bool { return s != "" && nameLength(s) == len(s) }

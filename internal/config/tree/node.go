@@ -1,0 +1,133 @@
+package tree
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Kind is what a node holds.
+type Kind uint8
+
+// The kinds.
+const (
+	Null Kind = iota
+	Bool
+	Number
+	String
+	List
+	Map
+)
+
+// Place is a position in a file, from 1; the column counts characters.
+type Place struct{ Line, Col int }
+
+// Node is one value of a document.
+type Node struct {
+	Kind   Kind
+	Place  Place
+	Text   string // scalars: the value; numbers as written
+	Items  []*Node
+	Fields []Field
+
+	plain bool   // a scalar without quotes
+	shown string // what messages show instead of a value that came from the environment
+	size  int    // nodes in the tree below, aliases expanded
+}
+
+// Field is one key of a map with its value.
+type Field struct {
+	Key   string
+	Place Place
+	Value *Node
+}
+
+// Field is the value under key, nil if there is none.
+func (n *Node) Field(key string) *Node {
+	if n == nil {
+		return nil
+	}
+	for i := range n.Fields {
+		if n.Fields[i].Key == key {
+			return n.Fields[i].Value
+		}
+	}
+	return nil
+}
+
+// Bounds of a document. Nodes are counted with aliases expanded.
+const (
+	MaxBytes = 4 << 20
+	MaxDepth = 32
+	MaxNodes = 1 << 20
+)
+
+// describe names what a node holds, for messages.
+func (n *Node) describe() string {
+	switch n.Kind {
+	case Null:
+		return "nothing"
+	case Bool, Number:
+		return n.show()
+	case String:
+		return "the text " + quote(n.show())
+	case List:
+		return "a list"
+	case Map:
+		return "a map"
+	}
+	return "something else"
+}
+
+func (n *Node) show() string {
+	if n.shown != "" {
+		return n.shown
+	}
+	return n.Text
+}
+
+// Is reports whether the node is that text.
+func (n *Node) Is(text string) bool { return n != nil && n.Kind == String && n.Text == text }
+
+// Float is a number in sensible range; false for anything else.
+func (n *Node) Float() (float64, bool) {
+	if n == nil || n.Kind != Number {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(n.Text, 64)
+	return f, err == nil && f >= -MaxInt && f <= MaxInt
+}
+
+// Canonical is the content as text: equal for equal content, whatever the order of keys
+// and the style of writing. Fields of the top map named in without are left out.
+func (n *Node) Canonical(without ...string) string {
+	var b strings.Builder
+	n.canonical(&b, without)
+	return b.String()
+}
+
+func (n *Node) canonical(b *strings.Builder, without []string) {
+	switch n.Kind {
+	case Null, Bool, Number, String:
+		fmt.Fprintf(b, "%d%q", n.Kind, n.Text)
+	case List:
+		b.WriteByte('[')
+		for _, item := range n.Items {
+			item.canonical(b, nil)
+			b.WriteByte(',')
+		}
+		b.WriteByte(']')
+	case Map:
+		fields := slices.SortedFunc(slices.Values(n.Fields), func(x, y Field) int { return strings.Compare(x.Key, y.Key) })
+		b.WriteByte('{')
+		for _, f := range fields {
+			if !slices.Contains(without, f.Key) {
+				fmt.Fprintf(b, "%q:", f.Key)
+				f.Value.canonical(b, nil)
+				b.WriteByte(',')
+			}
+		}
+		b.WriteByte('}')
+	}
+}
