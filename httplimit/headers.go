@@ -113,14 +113,15 @@ func WriteHeaders(h http.Header, style Style, ds ...Named) {
 	case IETF:
 		writeIETF(h, ds)
 	case Draft03:
-		Triple{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"}.Write(h, ds...)
+		Triple{"Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset"}.Write(h, ds...)
 	case X:
-		XTriple("").Write(h, ds...)
+		Triple{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"}.Write(h, ds...)
 	case None:
 	}
 }
 
-// Triple names the three fields of the older styles.
+// Triple names the three fields of the older styles. Names in the form of
+// http.CanonicalHeaderKey cost least.
 type Triple struct{ Limit, Remaining, Reset string }
 
 // XTriple is X-RateLimit-Limit, -Remaining and -Reset, or X-prefix-RateLimit-Limit and so
@@ -129,7 +130,7 @@ func XTriple(prefix string) Triple {
 	if prefix != "" {
 		prefix += "-"
 	}
-	name := "X-" + prefix + "RateLimit-"
+	name := http.CanonicalHeaderKey("X-" + prefix + "RateLimit-")
 	return Triple{name + "Limit", name + "Remaining", name + "Reset"}
 }
 
@@ -162,7 +163,7 @@ func (t Triple) Write(h http.Header, ds ...Named) {
 // writeIETF adds field lines and replaces none: lines of one list field count together.
 func writeIETF(h http.Header, ds []Named) {
 	wait := Wait(ds...)
-	var policy, state []byte
+	policy, state := make([]byte, 0, 128), make([]byte, 0, 128)
 	for i := range ds {
 		n := &ds[i]
 		if !n.visible() || hidden(ds, i) {
@@ -186,11 +187,11 @@ func writeIETF(h http.Header, ds []Named) {
 			state = appendInteger(state, seconds(t))
 		}
 	}
-	if policy != nil {
-		h.Add("RateLimit-Policy", string(policy))
+	if len(policy) > 0 {
+		h.Add("Ratelimit-Policy", string(policy))
 	}
-	if state != nil {
-		h.Add("RateLimit", string(state))
+	if len(state) > 0 {
+		h.Add("Ratelimit", string(state))
 	}
 }
 
@@ -234,7 +235,7 @@ func appendInteger(b []byte, n int64) []byte {
 // appendName appends a member of a list whose item is a String. Bytes that a String
 // cannot hold are percent-encoded, and so is %, so that different names stay different.
 func appendName(b []byte, name string) []byte {
-	if b != nil {
+	if len(b) > 0 {
 		b = append(b, ", "...)
 	}
 	b = append(b, '"')
