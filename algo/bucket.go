@@ -67,11 +67,11 @@ func beyond(wait, patience Span) Span {
 	return max(0, wait-patience)
 }
 
-func (p *Plan) takeBucket(s *State, now Store, cost int64, patience Span) Verdict {
+func (p *Plan) takeBucket(v *Verdict, s *State, now Store, cost int64, patience Span) {
 	at, a := p.backlog(s, now)
-	v := Verdict{plan: p, now: max(now, s.At), units: cost, at: at, a: a}
+	v.plan, v.now, v.units, v.at, v.a = p, max(now, s.At), cost, at, a
 	if cost > p.count {
-		return v
+		return
 	}
 	need := cost * p.p
 	if short := a - (p.full - need); short > 0 && cost > 0 {
@@ -79,7 +79,7 @@ func (p *Plan) takeBucket(s *State, now Store, cost int64, patience Span) Verdic
 		deep := a - (MaxInt - need) // a backlog stays below 2^53
 		if wait > patience || wait == Never || deep > 0 {
 			v.b = int64(max(beyond(wait, patience), p.drain(at, v.now, deep)))
-			return v
+			return
 		}
 		v.delay = wait
 	}
@@ -88,7 +88,6 @@ func (p *Plan) takeBucket(s *State, now Store, cost int64, patience Span) Verdic
 		s.At, s.A = at, a+need
 		v.a = s.A
 	}
-	return v
 }
 
 func (p *Plan) chargeBucket(s *State, now Store, units int64) Verdict {

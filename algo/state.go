@@ -30,31 +30,42 @@ type Receipt struct {
 // Take judges cost units at now and, if it admits, takes them. A refusal changes
 // nothing, and so does cost 0. cost must not be negative. An instant before the state's
 // own counts as the state's own: time that goes back takes and gives nothing.
-func (p *Plan) Take(s *State, now Store, cost int64) Verdict {
-	if p.algorithm == Pacing {
-		return p.takePacing(s, now, cost, Never)
-	}
-	return p.Reserve(s, now, cost, 0)
+func (p *Plan) Take(s *State, now Store, cost int64) (v Verdict) {
+	p.take(&v, s, now, cost, unasked)
+	return v
 }
+
+// unasked is the patience of a Take: none, but pacing waits as long as the plan allows.
+const unasked Span = -1
 
 // Reserve is Take for a caller who waits at most patience: a bucket also admits if the
 // units will be there by then, takes them now, and Verdict.Delay says how long to wait;
 // pacing refuses a turn that is further away. Window algorithms cannot lend from a later
 // window; they answer as Take does.
-func (p *Plan) Reserve(s *State, now Store, cost int64, patience Span) Verdict {
+func (p *Plan) Reserve(s *State, now Store, cost int64, patience Span) (v Verdict) {
+	p.take(&v, s, now, cost, max(0, patience))
+	return v
+}
+
+// take fills in v where it stands: copying a Verdict takes longer than deciding.
+func (p *Plan) take(v *Verdict, s *State, now Store, cost int64, patience Span) {
 	switch p.algorithm {
 	case TokenBucket, GCRA:
-		return p.takeBucket(s, now, cost, patience)
+		p.takeBucket(v, s, now, cost, max(0, patience))
 	case Pacing:
-		return p.takePacing(s, now, cost, patience)
+		if patience == unasked {
+			patience = Never
+		}
+		*v = p.takePacing(s, now, cost, patience)
 	case FixedWindow:
-		return p.takeFixed(s, now, cost)
+		*v = p.takeFixed(s, now, cost)
 	case SlidingWindow:
-		return p.takeSliding(s, now, cost)
+		*v = p.takeSliding(s, now, cost)
 	case RollingWindow:
-		return p.takeRolling(s, now, cost)
+		*v = p.takeRolling(s, now, cost)
+	default:
+		*v = Verdict{plan: p, now: now}
 	}
-	return Verdict{plan: p, now: now}
 }
 
 // Peek answers whether Take would admit, and changes nothing: Remaining and ResetAfter
