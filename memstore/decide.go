@@ -21,6 +21,19 @@ func (s *Store) DecideOne(_ context.Context, c escapement.Claim) (escapement.Dec
 	sh.mu.Lock()
 	now := sh.instant(s.now())
 	p := l.ruling(c.Plan)
+	if c.Mode == escapement.Take && c.Patience == 0 && l.newest.slots == 0 && !s.keyed {
+		if i, ok := sh.find(h); ok {
+			if sl := &sh.slots[i]; sl.tag() == l.newest.id {
+				st := sl.state()
+				v := p.Core().Take(&st, now, c.Cost)
+				if v.Admitted {
+					sl.put(&st, l.newest.id)
+				}
+				sh.mu.Unlock()
+				return escapement.Decide(p, v, escapement.Exact), nil
+			}
+		}
+	}
 	v, err := s.decide(sh, now, l, p, h, &c, false)
 	sh.mu.Unlock()
 	if err != nil {
