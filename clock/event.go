@@ -86,3 +86,6 @@ func (e Event) String() string {
 	fmt.Fprintf(&b, " (bracket %v)", e.Width)
 	return b.String()
 }
+
+// Kinds lists every kind of event.
+func Kinds() []Kind { return []Kind{Step, Suspend, Leap, Rebased, Switched, Unclear} }
