@@ -113,7 +113,7 @@ func runHistory(t *testing.T, a algo.Algorithm, seed uint64) {
 	r := algomodel.Rand(seed)
 	q, p := algomodel.RandomLimit(r, a)
 	k := newKey(t, q, p)
-	h := algomodel.NewHistory(r, &p)
+	h := algomodel.NewHistory(r, &k.plan)
 	defer func() {
 		if e := recover(); e != nil {
 			k.fail("panic: %v", e)
@@ -130,7 +130,9 @@ func runHistory(t *testing.T, a algo.Algorithm, seed uint64) {
 				q, p = nearby(r, k.q)
 			}
 			k.adopt(q, p, h.Now())
-			h.Use(&k.plan)
+		}
+		if r.IntN(20) == 0 {
+			k.vary(1 + r.Int64N(2*k.q.Count))
 		}
 		o := h.Next()
 		before := copyState(k.state)
@@ -215,6 +217,17 @@ func (k *key) adopt(q algo.Params, p algo.Plan, now algo.Store) {
 	}
 	k.q, k.plan = q, p
 	k.note("Adopt(%+v tick %d) at %d: state %d %d %d", q, p.Tick(), now, k.state.At, k.state.A, k.state.B)
+}
+
+// vary goes on with another count on the same state, if the plan allows that.
+func (k *key) vary(count int64) {
+	p, err := k.plan.WithCount(count)
+	if err != nil {
+		return
+	}
+	k.q.Count, k.plan = count, p
+	k.model = k.model.Adopt(k.q, p.Tick(), 0)
+	k.note("WithCount(%d)", count)
 }
 
 // words checks that every word of the state is an integer a double holds exactly.

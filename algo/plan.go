@@ -230,19 +230,21 @@ func (p *Plan) Same(q *Plan) bool { return *p == *q }
 
 // WithCount is the same window plan with another count per window. The two share
 // states: a counter does not depend on what it is compared with. It is refused for
-// algorithms whose state does.
+// algorithms whose state does, and for a count that the grid of p cannot weigh exactly.
 func (p *Plan) WithCount(count int64) (Plan, error) {
-	q := Params{Algorithm: p.algorithm, Count: count, Per: p.per, FirstUse: p.firstUse, Calendar: p.calendar}
 	if p.algorithm != FixedWindow && p.algorithm != SlidingWindow {
 		return Plan{}, &LimitError{Field: "count", Problem: "varies from request to request", Hint: "only fixed_window and sliding_window allow that"}
 	}
-	v, err := Compile(q)
-	if err == nil && v.tick != p.tick {
-		// The state of a sliding window does not depend on the tick either, but the
-		// coarser grid must hold both.
-		v.tick = max(v.tick, p.tick)
+	if err := check(Params{Algorithm: p.algorithm, Count: count, Per: p.per, FirstUse: p.firstUse, Calendar: p.calendar}); err != nil {
+		return Plan{}, err
 	}
-	return v, err
+	if count > p.most {
+		return Plan{}, &LimitError{Field: "count", Problem: fmt.Sprintf("%d is too large beside the limit's own %d", count, p.count),
+			Hint: fmt.Sprintf("use at most %d, or give the limit the largest count that is ever asked for", p.most)}
+	}
+	v := *p
+	v.count, v.rate = count, count
+	return v, nil
 }
 
 func gcd(a, b int64) int64 {

@@ -44,7 +44,12 @@ func RandomLimit(r *rand.Rand, a algo.Algorithm) (algo.Params, algo.Plan) {
 		case algo.Pacing:
 			q.MaxDelay = pick(r, 0, q.Per, 10*q.Per, algo.Span(spread(r, int64(q.Per))), algo.Span(spread(r, int64(algo.MaxInstant))))
 		case algo.FixedWindow:
-			q.FirstUse = r.IntN(3) == 0
+			switch r.IntN(4) {
+			case 0:
+				q.FirstUse = true
+			case 1:
+				q.Per, q.Calendar = 0, pick(r, calendars...)
+			}
 		case algo.RollingWindow:
 			if r.IntN(2) == 0 {
 				q.Count = 1 + r.Int64N(algo.LogMax)
@@ -57,6 +62,21 @@ func RandomLimit(r *rand.Rand, a algo.Algorithm) (algo.Params, algo.Plan) {
 		}
 	}
 }
+
+// Uneven is a calendar whose windows take turns in being Short and Long.
+type Uneven struct{ Short, Long algo.Store }
+
+// Around returns the window that holds t.
+func (u *Uneven) Around(t algo.Store) (start, end algo.Store) {
+	pair := u.Short + u.Long
+	start = t - t%pair
+	if t < start+u.Short {
+		return start, start + u.Short
+	}
+	return start + u.Short, start + pair
+}
+
+var calendars = []algo.Calendar{&Uneven{1, 2}, &Uneven{3_600_000_000, 90_000_000_000}, &Uneven{2_419_200_000_000, 2_678_400_000_000}}
 
 // largest is the biggest burst that compiles, found by halving.
 func largest(q algo.Params) int64 {
@@ -85,16 +105,14 @@ type History struct {
 	Forward bool
 }
 
-// NewHistory starts at an instant near zero, of this century, or near the last one.
+// NewHistory starts at an instant near zero, of this century, or near the last one. The
+// plan may change between calls.
 func NewHistory(r *rand.Rand, p *algo.Plan) *History {
 	h := &History{r: r, plan: p}
 	h.now = pick(r, algo.Store(spread(r, 5_000_000)), 1_796_057_748_283_665+algo.Store(r.Int64N(1e12)),
 		algo.MaxInstant-algo.Store(spread(r, int64(algo.MaxInstant)/2)))
 	return h
 }
-
-// Use goes on under another plan.
-func (h *History) Use(p *algo.Plan) { h.plan = p }
 
 // Now is the clock.
 func (h *History) Now() algo.Store { return h.now }
