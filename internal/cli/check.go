@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -75,7 +76,7 @@ func printChecked(out *Output, findings []config.Finding, data []byte, f *checke
 		if finding.Hint != "" {
 			out.Printf("  %s\n", finding.Hint)
 		}
-		if !finding.Hidden && finding.Line >= 1 && finding.Line <= len(lines) {
+		if n := finding.Line; n >= 1 && n <= len(lines) && !finding.Hidden && !private.MatchString(lines[n-1]) {
 			printExcerpt(out, lines[finding.Line-1], finding.Line, finding.Col)
 		}
 	}
@@ -95,6 +96,9 @@ func plural(n int, what string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
+
+// private tells lines that may hold a secret under a key that was mistyped.
+var private = regexp.MustCompile(`(?i)passw|secret|credential|api_?key|://[^ ]*@`)
 
 // excerptWidth is how many characters of a line are shown.
 const excerptWidth = 100

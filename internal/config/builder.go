@@ -87,11 +87,12 @@ func endsInMark(data []byte) bool {
 }
 
 // compileProblems reports each problem of compiling a limit at the key it belongs to.
-// rename maps fields of escapement.Limit to keys of the form at hand.
-func compileProblems(err error, o *tree.Object, name tree.Value, rename map[string]string) {
+// rename maps fields of escapement.Limit to keys of the form at hand; keys in known are
+// reported already.
+func compileProblems(err error, o *tree.Object, name tree.Value, rename map[string]string, known map[string]bool) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
-			compileProblems(e, o, name, rename)
+			compileProblems(e, o, name, rename, known)
 		}
 		return
 	}
@@ -107,7 +108,9 @@ func compileProblems(err error, o *tree.Object, name tree.Value, rename map[stri
 		if to, ok := rename[key]; ok {
 			key = to
 		}
-		o.At(key).Fail(problem.Problem, problem.Hint)
+		if !known[key] {
+			o.At(key).Fail(problem.Problem, problem.Hint)
+		}
 	}
 }
 

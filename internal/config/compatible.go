@@ -105,7 +105,7 @@ func (b *builder) compatible(o *tree.Object, conf *limitcount.Conf, i int, name,
 		l.Name += "_" + strconv.Itoa(i+1)
 	}
 	if _, err := l.Compile(); err != nil {
-		compileProblems(err, rule.At, o.Value, map[string]string{"per": "time_window"})
+		compileProblems(err, rule.At, o.Value, map[string]string{"per": "time_window"}, nil)
 		return nil
 	}
 	if origin, taken := b.names[l.Name]; taken {

@@ -153,6 +153,7 @@ var environment = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 // secret reads a text that is never shown again: as written, with ${NAME} replaced from
 // the environment, or the content of a file named file:PATH.
 func (b *builder) secret(v tree.Value) (string, bool) {
+	v.Hide()
 	s, ok := v.Text()
 	if !ok {
 		return "", false

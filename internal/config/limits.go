@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+	_ "time/tzdata" // zones mean the same on machines that have no database of them
 
 	"github.com/escapement-io/escapement"
+	"github.com/escapement-io/escapement/algo"
 	"github.com/escapement-io/escapement/internal/config/tree"
 	"github.com/escapement-io/escapement/internal/policy"
 )
@@ -29,7 +31,7 @@ func (b *builder) readLimit(e tree.Entry, o *tree.Object) {
 		Headers:  Headers{Style: "ietf", RetryAfter: true},
 	}
 	errors := b.report.Errors()
-	whole := readRate(o, l)
+	faulty := readRate(o, l)
 	if v, ok := o.Get("shadow"); ok {
 		l.Shadow, _ = v.Bool()
 	}
@@ -53,9 +55,17 @@ func (b *builder) readLimit(e tree.Entry, o *tree.Object) {
 		readHeaders(v, &l.Headers)
 	}
 	o.Done()
-	if whole {
-		_, err := l.Compile()
-		compileProblems(err, o, e.Key, nil)
+	if !faulty["algorithm"] {
+		// What could not be read is judged as harmless, so that the rest is judged too.
+		judged := l.Limit
+		if faulty["count"] {
+			judged.Rate.Count = 1
+		}
+		if faulty["per"] {
+			judged.Rate.Per = time.Second
+		}
+		_, err := judged.Compile()
+		compileProblems(err, o, e.Key, nil, faulty)
 	}
 	if b.report.Errors() > errors {
 		return
@@ -66,21 +76,14 @@ func (b *builder) readLimit(e tree.Entry, o *tree.Object) {
 	b.config.Limits = append(b.config.Limits, l)
 }
 
-// readRate reads what Compile judges, and is false if some of it is missing or no value.
-func readRate(o *tree.Object, l *Limit) (whole bool) {
-	whole = true
+// readRate reads what Compile judges, and names the keys that are missing or no value.
+func readRate(o *tree.Object, l *Limit) (faulty map[string]bool) {
+	faulty = map[string]bool{}
 	get := func(key string, read func(v tree.Value) bool) {
 		if v, ok := o.Get(key); ok && !read(v) {
-			whole = false
+			faulty[key] = true
 		}
 	}
-	get("algorithm", func(v tree.Value) bool {
-		s, ok := v.OneOf("token_bucket", "gcra", "fixed_window", "sliding_window", "rolling_window", "pacing")
-		if ok {
-			l.Algorithm, ok = escapementAlgorithm(s)
-		}
-		return ok
-	})
 	integer := func(key string, least, most int64, set func(int64)) {
 		get(key, func(v tree.Value) bool {
 			n, ok := v.Int(least, most)
@@ -90,9 +93,16 @@ func readRate(o *tree.Object, l *Limit) (whole bool) {
 			return ok
 		})
 	}
+	get("algorithm", func(v tree.Value) bool {
+		s, ok := v.OneOf("token_bucket", "gcra", "fixed_window", "sliding_window", "rolling_window", "pacing")
+		if ok {
+			l.Algorithm, ok = algo.ParseAlgorithm(s)
+		}
+		return ok
+	})
 	integer("count", 1, tree.MaxInt, func(n int64) { l.Rate.Count = n })
 	integer("burst", 1, tree.MaxInt, func(n int64) { l.Burst = n })
-	integer("buckets", 1, tree.MaxInt, func(n int64) { l.Buckets = int(n) })
+	integer("buckets", algo.MinBuckets, algo.MaxBuckets, func(n int64) { l.Buckets = int(n) })
 	integer("headroom", 0, 99, func(n int64) { l.Headroom = int(n) })
 	get("per", func(v tree.Value) (ok bool) {
 		l.Rate.Per, ok = v.Duration(time.Microsecond, century)
@@ -115,22 +125,13 @@ func readRate(o *tree.Object, l *Limit) (whole bool) {
 	})
 	if !o.Has("count") {
 		o.Fail("count is missing", "write how many requests are let through, such as count: 100")
-		whole = false
+		faulty["count"] = true
 	}
-	if !o.Has("per") && l.Align < escapement.Day {
+	if !o.Has("per") && l.Align < escapement.Day && !faulty["align"] {
 		o.Fail("per is missing", "write the period, such as per: 1m")
-		whole = false
+		faulty["per"] = true
 	}
-	return whole
-}
-
-func escapementAlgorithm(name string) (escapement.Algorithm, bool) {
-	for a := escapement.TokenBucket; a <= escapement.Pacing; a++ {
-		if a.String() == name {
-			return a, true
-		}
-	}
-	return 0, false
+	return faulty
 }
 
 func zone(v tree.Value) (*time.Location, bool) {

@@ -32,12 +32,21 @@ const (
 // Load reads a file. The findings are sorted by place; the Config is nil if one of them
 // is an Error. The error says that the file could not be read at all.
 func Load(name string, o Options) (*Config, []Finding, error) {
-	data, err := readBounded(name, MaxBytes+1)
+	data, err := ReadFile(name)
 	if err != nil {
-		return nil, nil, fmt.Errorf("config: %w", err)
+		return nil, nil, err
 	}
 	c, findings := Parse(name, data, o)
 	return c, findings, nil
+}
+
+// ReadFile reads what Parse wants, and of a file that is too large no more than shows it.
+func ReadFile(name string) ([]byte, error) {
+	data, err := readBounded(name, MaxBytes+1)
+	if err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	return data, nil
 }
 
 // Parse reads the content of a file; the name is for the findings, and says JSON if it

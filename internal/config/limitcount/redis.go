@@ -80,9 +80,11 @@ func boolean(o *tree.Object, keys ...string) {
 	}
 }
 
-func text(o *tree.Object, keys ...string) {
+// credentials reads texts that no message shows.
+func credentials(o *tree.Object, keys ...string) {
 	for _, key := range keys {
 		if v, ok := o.Get(key); ok {
+			v.Hide()
 			v.Text()
 		}
 	}
@@ -95,7 +97,7 @@ func readServer(o *tree.Object) {
 		atLeast(v, 2)
 	}
 	number(o, "redis_port", 1, 65535)
-	text(o, "redis_username", "redis_password")
+	credentials(o, "redis_username", "redis_password")
 	number(o, "redis_database", 0, tree.MaxInt)
 	number(o, "redis_timeout", 1, longest)
 	boolean(o, "redis_ssl", "redis_ssl_verify")
@@ -118,7 +120,7 @@ func readCluster(o *tree.Object) {
 	if v, ok := o.Need("redis_cluster_name", "give the cluster a name"); ok {
 		v.Text()
 	}
-	text(o, "redis_password")
+	credentials(o, "redis_password")
 	number(o, "redis_timeout", 1, longest)
 	boolean(o, "redis_cluster_ssl", "redis_cluster_ssl_verify")
 	readKeepalive(o)
@@ -156,7 +158,7 @@ func readSentinel(o *tree.Object) {
 	number(o, "redis_read_timeout", 1, longest)
 	number(o, "redis_keepalive_timeout", 1000, longest)
 	number(o, "redis_database", 0, tree.MaxInt)
-	text(o, "redis_username", "redis_password", "sentinel_username", "sentinel_password")
+	credentials(o, "redis_username", "redis_password", "sentinel_username", "sentinel_password")
 }
 
 func atLeast(v tree.Value, length int) {

@@ -14,6 +14,7 @@ type Finding struct {
 	Severity  Severity
 	Problem   string
 	Hint      string // what to do
+	Hidden    bool   // the line holds a secret: show the place, not the text
 }
 
 // Severity tells a mistake from advice.
@@ -51,6 +52,12 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s: %v: %s: %s", place, f.Severity, f.Path, f.Problem)
 }
 
+// Document is the finding as a value for JSON.
+func (f Finding) Document() map[string]any {
+	return map[string]any{"file": f.File, "line": f.Line, "column": f.Col, "path": f.Path,
+		"severity": f.Severity.String(), "problem": f.Problem, "hint": f.Hint}
+}
+
 // MaxFindings is how many findings a report keeps; one more says that there were more.
 const MaxFindings = 1000
 
@@ -61,6 +68,7 @@ type Report struct {
 
 	findings []Finding
 	keys     map[string]bool
+	hidden   map[int]bool
 	errors   int
 }
 
@@ -76,7 +84,7 @@ func (r *Report) Add(p Place, path string, s Severity, problem, hint string) {
 	if len(r.findings) > MaxFindings {
 		return
 	}
-	r.findings = append(r.findings, Finding{r.File, p.Line, p.Col, path, s, problem, hint})
+	r.findings = append(r.findings, Finding{File: r.File, Line: p.Line, Col: p.Col, Path: path, Severity: s, Problem: problem, Hint: hint})
 }
 
 // Failed reports whether an Error was found.
@@ -89,6 +97,9 @@ func (r *Report) Errors() int { return r.errors }
 // ones, which aliases cause, are given once.
 func (r *Report) Findings() []Finding {
 	out := slices.Clone(r.findings)
+	for i := range out {
+		out[i].Hidden = r.hidden[out[i].Line]
+	}
 	slices.SortStableFunc(out, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col), cmp.Compare(a.Severity, b.Severity))
 	})
@@ -111,4 +122,11 @@ func (r *Report) know(key string) {
 		r.keys = map[string]bool{}
 	}
 	r.keys[key] = true
+}
+
+func (r *Report) hide(line int) {
+	if r.hidden == nil {
+		r.hidden = map[int]bool{}
+	}
+	r.hidden[line] = true
 }

@@ -32,7 +32,7 @@ type Node struct {
 	Fields []Field
 
 	plain bool   // a scalar without quotes
-	shown string // what messages show instead of a value that came from the environment
+	shown string // what messages show instead of a value that is nobody's business
 	size  int    // nodes in the tree below, aliases expanded
 }
 

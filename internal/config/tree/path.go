@@ -26,15 +26,20 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// Nearest is the candidate most like word, "" if none is near: one edit for short
-// words, one for every three letters otherwise, a swap of neighbours being one.
+// Nearest is the candidate most like word, "" if none is near: at most one edit for short
+// words and one for every three letters of others, a swap of neighbours being one, and
+// some of the word left. A word that a candidate begins with is one edit away from it.
 func Nearest(word string, candidates []string) string {
 	best, least := "", 1+max(1, len(word)/3)
 	if len(word) > 64 {
 		return ""
 	}
 	for _, c := range candidates {
-		if d := distance(word, c); d < least {
+		d := distance(word, c)
+		if len(word) >= 3 && strings.HasPrefix(c, word) {
+			d = min(d, 1)
+		}
+		if d < least && d < len(word) {
 			best, least = c, d
 		}
 	}

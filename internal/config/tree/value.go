@@ -48,6 +48,12 @@ func (v Value) Report() *Report { return v.report }
 // Quote is a text as messages show it; what came from the environment stays hidden.
 func (v Value) Quote() string { return quote(v.Node.show()) }
 
+// Hide keeps the value out of every message, and its line out of excerpts.
+func (v Value) Hide() {
+	v.Node.shown = "what is written here"
+	v.report.hide(v.Node.Place.Line)
+}
+
 // MaxInt is the largest integer read: beyond it, other readers of JSON lose digits.
 const MaxInt = 1<<53 - 1
 
@@ -114,7 +120,7 @@ func (v Value) Text() (string, bool) {
 	if v.Node.Kind != String {
 		hint := ""
 		if v.Node.Kind == Number || v.Node.Kind == Bool {
-			hint = "put it in quotes"
+			hint = "put it in quotes if that is what it means"
 		}
 		v.wrong("a text", hint)
 		return "", false
@@ -174,9 +180,9 @@ func (v Value) Duration(least, most time.Duration) (time.Duration, bool) {
 	case err != nil:
 		v.Fail(v.Quote()+" is not a length of time", hint)
 	case d < least:
-		v.Fail(fmt.Sprintf("%s is below %v", s, least), fmt.Sprintf("use %v to %v", least, most))
+		v.Fail(fmt.Sprintf("%s is below %v", v.Node.show(), least), fmt.Sprintf("use %v to %v", least, most))
 	case d > most:
-		v.Fail(fmt.Sprintf("%s is above %v", s, most), fmt.Sprintf("use %v to %v", least, most))
+		v.Fail(fmt.Sprintf("%s is above %v", v.Node.show(), most), fmt.Sprintf("use %v to %v", least, most))
 	default:
 		return d, true
 	}

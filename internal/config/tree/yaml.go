@@ -139,9 +139,13 @@ func (y *yamlReader) read(a ast.Node, path string, depth int) (*Node, error) {
 		return nil, y.refuse(a, path, fmt.Sprintf("the tag %s", quote(a.Start.Value)), "remove it: values have the type they are written in")
 	case *ast.MappingNode:
 		n.Kind = Map
+		if len(a.Values) > 0 && !a.IsFlowStyle {
+			n.Place = at(a.Values[0].Key.GetToken())
+		}
 		err = y.mapping(n, a.Values, path, depth)
 	case *ast.MappingValueNode:
 		n.Kind = Map
+		n.Place = at(a.Key.GetToken())
 		err = y.mapping(n, []*ast.MappingValueNode{a}, path, depth)
 	case *ast.SequenceNode:
 		n.Kind = List

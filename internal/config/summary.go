@@ -1,0 +1,89 @@
+package config
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/escapement-io/escapement"
+)
+
+// Summary says in plain terms what a limit enforces.
+type Summary struct {
+	Name      string `json:"name"`
+	Algorithm string `json:"algorithm"`
+	Count     int64  `json:"count"`    // per period, headroom taken off; 0: taken from the request
+	Per       string `json:"per"`      // the period, the calendar, or what it is taken from
+	Capacity  int64  `json:"capacity"` // the most at once, headroom taken off; 0: taken from the request
+	Key       string `json:"key"`
+	State     string `json:"state"` // where it lives
+	Bound     string `json:"bound"` // what can pass at most
+	Shadow    bool   `json:"shadow"`
+}
+
+// Summary describes a limit of a Config.
+func (l *Limit) Summary() Summary {
+	s := Summary{Name: l.Name, Algorithm: l.Algorithm.String(), Key: l.Key.String(), Shadow: l.Shadow,
+		State: "in the memory of this process; N instances admit N times as much"}
+	if plan, err := l.Compile(); err == nil {
+		s.Count, _ = plan.Core().Rate()
+		s.Capacity = plan.Core().Capacity()
+	}
+	s.Per = l.Rate.Per.String()
+	if l.Align >= escapement.Day {
+		s.Per = l.Align.String() + " in " + zoneName(l.Zone)
+	}
+	if l.Window != nil {
+		s.Per = l.Window.String() + " seconds"
+	}
+	if l.Count != nil {
+		s.Count, s.Capacity = 0, 0
+	}
+	s.Bound = l.bound(&s)
+	return s
+}
+
+func zoneName(z *time.Location) string {
+	if z == nil {
+		return "UTC"
+	}
+	return z.String()
+}
+
+// bound is the most that passes in one instance.
+func (l *Limit) bound(s *Summary) string {
+	count, double := fmt.Sprint(s.Count), fmt.Sprint(2*s.Count)
+	if l.Count != nil {
+		count = l.Count.String()
+		double = "twice that"
+	}
+	switch l.Algorithm {
+	case escapement.TokenBucket, escapement.GCRA:
+		return fmt.Sprintf("at most %d at once, and %d + %s per %s after", s.Capacity, s.Capacity, count, s.Per)
+	case escapement.FixedWindow:
+		return fmt.Sprintf("at most %s in each window, %s around the boundary of two", count, double)
+	case escapement.SlidingWindow:
+		return fmt.Sprintf("weighted estimate at most %s; one span of %s can hold up to %s", count, s.Per, double)
+	case escapement.RollingWindow:
+		return fmt.Sprintf("at most %s in every span of %s", count, s.Per)
+	case escapement.Pacing:
+		return fmt.Sprintf("evenly spaced, %s per %s; a request is held at most %v", count, s.Per, l.MaxDelay)
+	}
+	return ""
+}
+
+// String is the summary on one line.
+func (s Summary) String() string {
+	count := fmt.Sprint(s.Count)
+	if s.Count == 0 {
+		count = "a count of the request"
+	}
+	text := fmt.Sprintf("%s: %s, %s per %s", s.Name, s.Algorithm, count, s.Per)
+	if s.Capacity != s.Count {
+		text += fmt.Sprintf(", capacity %d", s.Capacity)
+	}
+	text += fmt.Sprintf(", by %s; %s; %s", s.Key, s.Bound, s.State)
+	if s.Shadow {
+		text += "; shadow: refuses nobody"
+	}
+	return text
+}
