@@ -300,7 +300,7 @@ func (k *key) fresh(r *rand.Rand, now algo.Store) {
 	h.Start(max(now, kept.At))
 	for range 6 {
 		o := h.Next()
-		if o.Stamp < now {
+		if o.Stamp < max(now, kept.At) {
 			o.Stamp = 0 // which window held it is forgotten with the state
 		}
 		a, b := algomodel.Of(algomodel.Apply(&k.plan, &kept, o)), algomodel.Of(algomodel.Apply(&k.plan, &none, o))

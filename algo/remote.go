@@ -1,0 +1,36 @@
+package algo
+
+// Numbers are the integers of a plan, for a store that judges elsewhere, such as in a
+// script, and must compute the same bits. Those that an algorithm does not use are zero.
+type Numbers struct {
+	N, P, Full  int64    // bucket, pacing: credits per tick and per unit, capacity in credits
+	Tick, Per   Span     //
+	Count, Most int64    // capacity in units; windows: the largest counter kept
+	Width       Span     // rolling_window: of a bucket, 0 for a log of instants
+	Buckets     int64    // rolling_window: in a period
+	FirstUse    bool     // fixed_window
+	Calendar    Calendar // fixed_window
+}
+
+// Numbers are what the plan was compiled to.
+func (p *Plan) Numbers() Numbers {
+	return Numbers{N: p.n, P: p.p, Full: p.full, Tick: p.tick, Per: p.per, Count: p.count, Most: p.most,
+		Width: p.width, Buckets: p.buckets, FirstUse: p.firstUse, Calendar: p.calendar}
+}
+
+// Rolled is what a rolling_window that was judged elsewhere reports. Of every other
+// algorithm a store reports the state's words, and the verdict is computed from them.
+type Rolled struct {
+	Admitted bool
+	Now      Store // not before the state's own instant
+	Units    int64 // asked for or taken
+	Dropped  int64
+	InUse    int64 // units that count right after the decision
+	Wait     Span  // of a refusal whose cost is within the capacity
+	Free     Store // when all is free again
+}
+
+// Rolled makes the verdict of a rolling_window that was judged elsewhere.
+func (p *Plan) Rolled(r Rolled) Verdict {
+	return Verdict{Admitted: r.Admitted, Dropped: r.Dropped, plan: p, now: r.Now, units: r.Units, at: r.Free, a: r.InUse, b: int64(r.Wait)}
+}
