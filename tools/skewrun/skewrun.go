@@ -1,88 +1,119 @@
-// Package skewrun builds the tool of this folder from its embedded sources and runs
-// programs under it: each with a wall clock of its own that can be stepped while it
-// runs. Linux on x86-64 with gcc and binutils; the machine's clock is never touched.
+// Package skewrun carries the C source of skewrun, which runs an unmodified program under a
+// wall clock of its own, and builds it where it is needed.
 package skewrun
 
 import (
 	"context"
+	"crypto/sha256"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"time"
+	"runtime"
+	"strings"
 )
 
-//go:embed Makefile src
-var sources embed.FS
+//go:embed src
+var source embed.FS
 
-// Tool is a built skewrun.
-type Tool struct{ path string }
+// ErrUnsupported says that skewrun cannot be built or used on this machine; the error that
+// wraps it says why.
+var ErrUnsupported = errors.New("skewrun: not available on this machine")
 
-// Build compiles the tool in dir, which must exist. The error holds what the compiler
-// said.
-func Build(ctx context.Context, dir string) (*Tool, error) {
-	err := fs.WalkDir(sources, ".", func(path string, d fs.DirEntry, err error) error {
+// Build returns the path of a skewrun in the folder cache, compiling it there unless the
+// same source was compiled before. It needs gcc (or the compiler in CC) on Linux on x86-64
+// and returns ErrUnsupported, with the reason, where one of them is missing.
+func Build(ctx context.Context, cache string) (string, error) {
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		return "", fmt.Errorf("%w: it needs linux/amd64, this is %s/%s", ErrUnsupported, runtime.GOOS, runtime.GOARCH)
+	}
+	sum := sha256.New()
+	files := map[string][]byte{}
+	err := fs.WalkDir(source, "src", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		text, err := sources.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		to := filepath.Join(dir, filepath.FromSlash(path))
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			return err
-		}
-		return os.WriteFile(to, text, 0o644)
+		b, err := source.ReadFile(path)
+		files[path] = b
+		fmt.Fprintf(sum, "%s %d\n%s", path, len(b), b)
+		return err
 	})
 	if err != nil {
-		return nil, err
+		return "", fmt.Errorf("skewrun: reading the embedded source: %w", err)
 	}
-	out, err := exec.CommandContext(ctx, "make", "-s", "-C", dir).CombinedOutput()
-	if err != nil {
-		return nil, fmt.Errorf("skewrun: build (needs make, gcc and binutils on Linux x86-64): %w\n%s", err, out)
+	built := filepath.Join(cache, fmt.Sprintf("skewrun-%x", sum.Sum(nil)[:8]))
+	if info, err := os.Stat(built); err == nil && info.Mode().IsRegular() && info.Mode()&0o100 != 0 {
+		return built, nil
 	}
-	return &Tool{path: filepath.Join(dir, "skewrun")}, nil
+	cc := os.Getenv("CC")
+	if cc == "" {
+		cc = "gcc"
+	}
+	if _, err := exec.LookPath(cc); err != nil {
+		return "", fmt.Errorf("%w: %s is not installed: install gcc, or name a compiler in CC", ErrUnsupported, cc)
+	}
+	if err := compile(ctx, cc, cache, files, built); err != nil {
+		return "", fmt.Errorf("skewrun: compiling it: %w", err)
+	}
+	return built, nil
 }
 
-// Clock is a wall clock that programs can be run under. Several programs may share one.
-type Clock struct {
-	tool *Tool
-	file string
-}
-
-// Clock makes a clock with no offset whose control file is file.
-func (t *Tool) Clock(ctx context.Context, file string) (*Clock, error) {
-	c := &Clock{tool: t, file: file}
-	return c, c.control(ctx, "set", "0")
-}
-
-// Command is exec.CommandContext for a program that runs under the clock. Signals reach
-// the program through the tool, whose exit status is the program's.
-func (c *Clock) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
-	return exec.CommandContext(ctx, c.tool.path, append([]string{"run", c.file, "--", name}, args...)...)
-}
-
-// Step moves the wall clock by d, at once.
-func (c *Clock) Step(ctx context.Context, d time.Duration) error {
-	return c.control(ctx, "step", fmt.Sprintf("%dns", d.Nanoseconds()))
-}
-
-// Suspend makes it look as if the machine had slept for d: the boot clock and the wall
-// clock advance, the monotonic clock does not.
-func (c *Clock) Suspend(ctx context.Context, d time.Duration) error {
-	if err := c.control(ctx, "boot", fmt.Sprintf("%dns", d.Nanoseconds())); err != nil {
+// compile works in a folder of its own, so that two builds at once do not meet, and moves
+// the result into place whole.
+func compile(ctx context.Context, cc, cache string, files map[string][]byte, built string) error {
+	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return err
 	}
-	return c.Step(ctx, d)
+	dir, err := os.MkdirTemp(cache, "build-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Mkdir(filepath.Join(dir, "src"), 0o755); err != nil {
+		return err
+	}
+	for path, b := range files {
+		if err := os.WriteFile(filepath.Join(dir, filepath.FromSlash(path)), b, 0o644); err != nil {
+			return err
+		}
+	}
+	for _, args := range [][]string{
+		{"@src/vdso.flags", "-o", "fakevdso.so", "src/fakevdso.c"},
+		{"-O2", "-Wall", "-Wextra", "-pthread", "-o", "skewrun", "src/skewrun.c"},
+	} {
+		cmd := exec.CommandContext(ctx, cc, args...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w\n%s", cc, err, out)
+		}
+	}
+	return os.Rename(filepath.Join(dir, "skewrun"), built)
 }
 
-func (c *Clock) control(ctx context.Context, verb, arg string) error {
-	out, err := exec.CommandContext(ctx, c.tool.path, "ctl", c.file, verb, arg).CombinedOutput()
+// Usable runs a program that does nothing under the skewrun at path. It returns
+// ErrUnsupported, with what skewrun said, where the machine forbids it: a sandbox without
+// ptrace, for instance.
+func Usable(ctx context.Context, path string) error {
+	dir, err := os.MkdirTemp("", "skewrun-*")
 	if err != nil {
-		return fmt.Errorf("skewrun: ctl %s %s: %w: %s", verb, arg, err, out)
+		return fmt.Errorf("skewrun: trying it: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	out, err := exec.CommandContext(ctx, path, "run", filepath.Join(dir, "ctl"), "--", "/bin/true").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: a program could not be started under it (%v): %s", ErrUnsupported, err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// Control changes the clocks that the control file describes: verb is step, set, rate,
+// suspend, boot or mono, value as in "+320ms" or "200ppm".
+func Control(ctx context.Context, path, file, verb, value string) error {
+	if out, err := exec.CommandContext(ctx, path, "ctl", file, verb, value).CombinedOutput(); err != nil {
+		return fmt.Errorf("skewrun: %s %s: %w: %s", verb, value, err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }

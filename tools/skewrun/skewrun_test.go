@@ -1,52 +1,70 @@
 package skewrun
 
 import (
-	"context"
+	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
+	"runtime"
 	"strings"
 	"testing"
-	"time"
 )
 
-// A program under a clock that was stepped an hour sees that hour, and nothing else does.
-func TestStepIsSeenByTheProgramAlone(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	tool, err := Build(ctx, t.TempDir())
+func TestBuildOnceAndSkewAProgram(t *testing.T) {
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		t.Skip("skewrun is for linux/amd64")
+	}
+	cache := t.TempDir()
+	path, err := Build(t.Context(), cache)
 	if err != nil {
 		t.Fatal(err)
 	}
-	clk, err := tool.Clock(ctx, filepath.Join(t.TempDir(), "clock"))
+	before, err := os.Stat(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := seconds(t, exec.CommandContext(ctx, "date", "+%s"))
-	for _, step := range []time.Duration{time.Hour, -2 * time.Hour} {
-		if err := clk.Step(ctx, step); err != nil {
-			t.Fatal(err)
-		}
+	again, err := Build(t.Context(), cache)
+	if err != nil || again != path {
+		t.Fatalf("the second build gave %s, %v", again, err)
 	}
-	under := seconds(t, clk.Command(ctx, "date", "+%s"))
-	after := seconds(t, exec.CommandContext(ctx, "date", "+%s"))
-	if under < before-3600 || under > after-3600 {
-		t.Errorf("under a clock an hour behind: %d, want %d to %d", under, before-3600, after-3600)
+	if after, err := os.Stat(path); err != nil || !os.SameFile(before, after) {
+		t.Errorf("it was compiled again: %v", err)
 	}
-	if err := clk.Command(ctx, "sh", "-c", "exit 7").Run(); err == nil || err.(*exec.ExitError).ExitCode() != 7 {
-		t.Errorf("exit status of the program: %v, want 7", err)
+	if left, _ := filepath.Glob(filepath.Join(cache, "build-*")); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if err := Usable(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	ctl := filepath.Join(cache, "ctl")
+	if err := Control(t.Context(), path, ctl, "set", "-876000h"); err != nil { // a century
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), path, "run", "-s", ctl, "--", "date", "-u", "+%Y").Output()
+	if err != nil || !strings.HasPrefix(string(out), "19") {
+		t.Errorf("a century back it is %q, %v", out, err)
 	}
 }
 
-func seconds(t *testing.T, cmd *exec.Cmd) int64 {
-	t.Helper()
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
+func TestBuildSaysWhatIsMissing(t *testing.T) {
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		t.Skip("skewrun is for linux/amd64")
 	}
-	n, err := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
-	if err != nil {
-		t.Fatal(err)
+	t.Setenv("CC", "no-such-compiler")
+	if _, err := Build(t.Context(), t.TempDir()); err == nil || !strings.Contains(err.Error(), "no-such-compiler") {
+		t.Errorf("got %v", err)
 	}
-	return n
+	t.Setenv("CC", "false")
+	if _, err := Build(t.Context(), t.TempDir()); err == nil || !strings.Contains(err.Error(), "compiling") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestControlExplainsAMistake(t *testing.T) {
+	path, err := Build(t.Context(), t.TempDir())
+	if err != nil {
+		t.Skip(err)
+	}
+	if err := Control(t.Context(), path, filepath.Join(t.TempDir(), "ctl"), "step", "soon"); err == nil || !strings.Contains(err.Error(), "soon") {
+		t.Errorf("got %v", err)
+	}
 }
