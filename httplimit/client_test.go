@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -216,6 +218,35 @@ func TestClientAddrUnix(t *testing.T) {
 	}
 	if key, ok := RemoteAddr(Clients{})(r); ok {
 		t.Errorf("a peer without address has the key %q", key)
+	}
+	// A real server on a socket is recognised.
+	ln, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, ClientAddr(r, Clients{TrustUnix: true}).String())
+	})}
+	defer srv.Close()
+	go func() { _ = srv.Serve(ln) }()
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", ln.Addr().String())
+		},
+	}}
+	q, err := http.NewRequest("GET", "http://socket/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Header.Set("X-Forwarded-For", "192.0.2.1")
+	resp, err := client.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if b, err := io.ReadAll(resp.Body); err != nil || string(b) != "192.0.2.1" {
+		t.Errorf("over a socket: %q, %v", b, err)
 	}
 	// A RemoteAddr that some handler before overwrote with nonsense is not a Unix socket.
 	if a := ClientAddr(request("nonsense", "X-Forwarded-For", "192.0.2.1"), Clients{TrustUnix: true}); a.IsValid() {

@@ -111,10 +111,9 @@ var exactCore = rule{
 }
 
 // coreImports is all that package algo may import.
-var coreImports = []string{"errors", "fmt", "math", "math/bits"}
+var coreImports = []string{"errors", "fmt", "math/bits"}
 
-// impurities finds imports that are not allowed, floats by type or literal, and anything
-// of package math but its integer bounds.
+// impurities finds imports that are not allowed and floats, by type or literal.
 func impurities(f *ast.File) map[ast.Node]string {
 	found := map[ast.Node]string{}
 	for _, imp := range f.Imports {
@@ -131,11 +130,6 @@ func impurities(f *ast.File) map[ast.Node]string {
 		case *ast.BasicLit:
 			if n.Kind == token.FLOAT || n.Kind == token.IMAG {
 				found[n] = "uses the float " + n.Value
-			}
-		case *ast.SelectorExpr:
-			if x, ok := n.X.(*ast.Ident); ok && x.Name == "math" && x.Obj == nil &&
-				!strings.HasPrefix(n.Sel.Name, "MaxInt") && !strings.HasPrefix(n.Sel.Name, "MinInt") && !strings.HasPrefix(n.Sel.Name, "MaxUint") {
-				found[n] = "uses math." + n.Sel.Name
 			}
 		}
 		return true
@@ -161,12 +155,12 @@ func TestCoreIsExactAndPure(t *testing.T) {
 
 func TestImpuritiesAreFound(t *testing.T) {
 	for src, want := range map[string]int{
-		`package x; import "time"; var _ time.Duration`:           1,
-		`package x; var f float64`:                                1,
-		`package x; const c = 1.5`:                                1,
-		`package x; import "math"; var n = int(math.Sqrt(4))`:     1,
-		`package x; import m "math"; const n = m.MaxInt64`:        1,
-		`package x; import "math"; const n int64 = math.MaxInt64`: 0,
+		`package x; import "time"; var _ time.Duration`:                       1,
+		`package x; var f float64`:                                            1,
+		`package x; const c = 1.5`:                                            1,
+		`package x; import "math"; var n = int(math.Sqrt(4))`:                 1,
+		`package x; import b "math/bits"; var n = b.UintSize`:                 1,
+		`package x; import "math/bits"; const n int64 = bits.UintSize + 0x10`: 0,
 	} {
 		if got := impurities(parse(t, src)); len(got) != want {
 			t.Errorf("%s: %v, want %d", src, got, want)
