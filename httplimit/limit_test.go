@@ -224,6 +224,13 @@ func TestOwnRefusal(t *testing.T) {
 	}
 }
 
+func TestStyleOfTheMiddleware(t *testing.T) {
+	lim := limiter(t, newLineStore(t), escapement.Limit{Rate: escapement.PerMinute(2)})
+	expect(t, serve(New(lim, Everyone, WithStyle(Draft03))(ok), request("192.0.2.1:1")), 200,
+		"RateLimit-Limit", "2", "RateLimit-Remaining", "1", "RateLimit-Reset", "30", "RateLimit", "", "RateLimit-Policy", "")
+	expect(t, serve(New(lim, Everyone, WithStyle(None))(ok), request("192.0.2.1:1")), 200, "RateLimit", "", "RateLimit-Limit", "")
+}
+
 func TestLongKeysAreHashed(t *testing.T) {
 	store := newLineStore(t)
 	h := New(limiter(t, store, escapement.Limit{Rate: escapement.PerHour(9)}), Header("X-User"))(ok)
