@@ -1,13 +1,11 @@
 package gateway
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httputil"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,6 +36,7 @@ func (g *Gateway) newExchange() any {
 		ModifyResponse: x.modify,
 		ErrorHandler:   x.failed,
 		BufferPool:     &buffers,
+		FlushInterval:  -1,
 		ErrorLog:       g.quiet.logger(),
 	}
 	return x
@@ -234,21 +233,21 @@ func (x *exchange) modify(res *http.Response) error {
 
 // failed answers for an upstream that gave no response.
 func (x *exchange) failed(w http.ResponseWriter, r *http.Request, err error) {
-	if r.Context().Err() != nil && !errors.Is(err, context.DeadlineExceeded) {
-		panic(http.ErrAbortHandler) // the client is gone
-	}
-	x.writeHeaders(w.Header())
+	answer := &badGateway
 	var timeout net.Error
 	switch {
 	case x.body != nil && x.body.late.Load():
-		slowClient.write(w)
-	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, os.ErrDeadlineExceeded):
+		answer = &slowClient
+	case r.Context().Err() != nil:
+		panic(http.ErrAbortHandler) // the client is gone
+	case errors.As(err, &timeout) && timeout.Timeout():
+		answer = &tooSlow
 		x.g.quiet.log("upstream too slow", "route", x.rt.ID, "error", err)
-		tooSlow.write(w)
 	default:
 		x.g.quiet.log("upstream failed", "route", x.rt.ID, "error", err)
-		badGateway.write(w)
 	}
+	x.writeHeaders(w.Header())
+	answer.write(w)
 }
 
 // buffers are what bodies are copied through.

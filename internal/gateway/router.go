@@ -163,12 +163,15 @@ func pick(rts []*route, method string) *route {
 	return nil
 }
 
-// hostOnly is the host of a Host field: lower case, without port and trailing dot.
+// hostOnly is the host of a Host field: lower case, without port, brackets and trailing
+// dot.
 func hostOnly(host string) string {
 	if i := strings.LastIndexByte(host, ':'); i >= 0 && strings.IndexByte(host[i:], ']') < 0 {
 		if h, _, err := net.SplitHostPort(host); err == nil {
 			host = h
 		}
+	} else if n := len(host); n > 2 && host[0] == '[' && host[n-1] == ']' {
+		host = host[1 : n-1]
 	}
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }

@@ -1,0 +1,152 @@
+package gateway
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/escapement-io/escapement"
+	"github.com/escapement-io/escapement/internal/config"
+	"github.com/escapement-io/escapement/memstore"
+)
+
+// BenchmarkHTTP compares the gateway with what it is made of, over real sockets and in
+// one run: a bare ReverseProxy with the same buffer pool and transport, and for refusals a
+// net/http handler that answers 429. Read it as ratios:
+//
+//	go test ./internal/gateway -run '^$' -bench HTTP -count 6 -benchtime 20000x
+func BenchmarkHTTP(b *testing.B) {
+	body := strings.Repeat("x", 128)
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }))
+	b.Cleanup(up.Close)
+	target, _ := url.Parse(up.URL)
+	bare := &httputil.ReverseProxy{
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.SetURL(target)
+			p.SetXForwarded()
+		},
+		Transport:  newTransport(link{scheme: "http", connect: time.Minute, send: time.Minute, read: time.Minute}),
+		BufferPool: &buffers,
+	}
+	deny := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) })
+	limit := func(count int64) *config.Limit {
+		return native(escapement.Limit{Name: "l", Algorithm: escapement.TokenBucket, Rate: escapement.Rate{Count: count, Per: time.Hour}}, key("remote_addr"))
+	}
+	for _, c := range []struct {
+		name    string
+		handler func(b *testing.B) http.Handler
+		code    int
+	}{
+		{"pass/bare", func(*testing.B) http.Handler { return bare }, 200},
+		{"pass/gateway/nolimit", func(b *testing.B) http.Handler { return benchGateway(b, up.URL) }, 200},
+		{"pass/gateway/limit", func(b *testing.B) http.Handler { return benchGateway(b, up.URL, limit(1_000_000_000)) }, 200},
+		{"refuse/nethttp", func(*testing.B) http.Handler { return deny }, 429},
+		{"refuse/gateway", func(b *testing.B) http.Handler { return benchGateway(b, up.URL, limit(1)) }, 429},
+	} {
+		b.Run(c.name, func(b *testing.B) { load(b, c.handler(b), c.code) })
+	}
+}
+
+// benchGateway is a gateway that listens nowhere.
+func benchGateway(b *testing.B, up string, limits ...*config.Limit) http.Handler {
+	c := oneRoute(limits...)
+	c.Routes[0].Upstream = toNode(up)
+	c.Listen = "127.0.0.1:0"
+	store := memstore.New()
+	g, err := New(c, store, slog.New(slog.DiscardHandler))
+	if err != nil {
+		b.Fatal(err)
+	}
+	g.listener.Close()
+	b.Cleanup(func() {
+		g.current.Load().retire(nil)
+		store.Close()
+	})
+	return g
+}
+
+// load sends b.N requests over a few kept connections with as little client as there is.
+func load(b *testing.B, h http.Handler, code int) {
+	s := httptest.NewServer(h)
+	defer s.Close()
+	want := []byte("HTTP/1.1 " + http.StatusText(code))[:9]
+	const conns = 16
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	done := make(chan error, conns)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range conns {
+		go func() { done <- requests(s.Listener.Addr().String(), &left, want) }()
+	}
+	for range conns {
+		if err := <-done; err != nil {
+			b.Error(err)
+		}
+	}
+}
+
+func requests(addr string, left *atomic.Int64, want []byte) error {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	request := []byte("GET /a/b HTTP/1.1\r\nHost: gateway.example\r\nUser-Agent: bench\r\n\r\n")
+	buf := make([]byte, 4096)
+	for left.Add(-1) >= 0 {
+		if _, err := conn.Write(request); err != nil {
+			return err
+		}
+		if err := answer(conn, buf, want); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answer reads one response whose length the header says.
+func answer(conn net.Conn, buf, want []byte) error {
+	n := 0
+	for {
+		m, err := conn.Read(buf[n:])
+		if err != nil {
+			return err
+		}
+		n += m
+		head, body, ok := strings.Cut(string(buf[:n]), "\r\n\r\n")
+		if !ok {
+			continue
+		}
+		_, after, ok := strings.Cut(head, "Content-Length: ")
+		length := 0
+		for i := 0; ok && i < len(after) && after[i] >= '0' && after[i] <= '9'; i++ {
+			length = length*10 + int(after[i]-'0')
+		}
+		if len(body) >= length {
+			if string(buf[:9]) != string(want) {
+				return io.ErrUnexpectedEOF
+			}
+			return nil
+		}
+	}
+}
+
+// BenchmarkRouter looks up paths among 10,000 routes.
+func BenchmarkRouter(b *testing.B) {
+	r, paths := manyRoutes(b, 10_000)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if r.match("gateway.example", paths[i%len(paths)], "GET") == nil {
+			b.Fatal("no route")
+		}
+	}
+}
