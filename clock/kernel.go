@@ -69,7 +69,10 @@ func kernelOf(src Source) KernelState {
 }
 
 func systemSample(r Reading, k KernelState) (Sample, error) {
-	if !k.Known || !k.Synchronised {
+	switch {
+	case !k.Known:
+		return Sample{}, fmt.Errorf("%w: the kernel does not say whether its clock is synchronised", ErrNoBound)
+	case !k.Synchronised:
 		return Sample{}, fmt.Errorf("%w: the kernel says that its clock is not synchronised", ErrNoBound)
 	}
 	return Sample{At: r.mid(), Time: r.Wall, Err: k.MaxError + time.Duration(r.width()/2), N: 1}, nil
