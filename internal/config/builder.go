@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/escapement-io/escapement/algo"
@@ -115,8 +116,28 @@ func compileProblems(err error, o *tree.Object, name tree.Value, rename map[stri
 }
 
 // finish checks what needs the whole file.
-func (b *builder) finish() {
+func (b *builder) finish(root *tree.Object) {
+	b.collectLimits(root)
 	b.checkUnused()
 	b.checkConsumers()
 	b.checkReach()
+	if b.form == native && !root.Has("limits") && !root.Has("routes") {
+		root.Fail("neither limits nor routes: there is nothing to do", "write at least one of them")
+	}
+}
+
+// collectLimits puts the limits of the routes' plugins behind the native ones.
+func (b *builder) collectLimits(root *tree.Object) {
+	seen := map[*Limit]bool{}
+	for _, r := range b.config.Routes {
+		for _, l := range r.Limits {
+			if l.Compatible && !seen[l] {
+				seen[l] = true
+				b.config.Limits = append(b.config.Limits, l)
+			}
+		}
+	}
+	if n := len(b.config.Limits); n > MaxLimits {
+		root.Fail(fmt.Sprintf("%d limits", n), fmt.Sprintf("use at most %d; plugins of one group share theirs", MaxLimits))
+	}
 }

@@ -52,7 +52,6 @@ func (b *builder) addCompatible(o *tree.Object, plugin string, r *Route) {
 		b.groups[name] = &group{o.Value, sameness(o), limits}
 	}
 	r.Limits = append(r.Limits, limits...)
-	b.config.Limits = append(b.config.Limits, limits...)
 }
 
 // joinGroup lets a route share the limits of a group, if its configuration is the same.

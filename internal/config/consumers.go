@@ -158,6 +158,9 @@ func (b *builder) secret(v tree.Value) (string, bool) {
 	if !ok {
 		return "", false
 	}
+	if b.form != native {
+		return b.apisixSecret(v, s)
+	}
 	if name, isFile := strings.CutPrefix(s, "file:"); isFile {
 		data, err := b.options.ReadFile(name)
 		if err != nil {
@@ -175,10 +178,32 @@ func (b *builder) secret(v tree.Value) (string, bool) {
 			}
 			return value
 		})
+		if rest := environment.ReplaceAllString(v.Node.Text, ""); strings.Contains(rest, "${") {
+			v.Fail("a reference to the environment that cannot be read", "write ${NAME}, with letters, digits and _ in the name")
+			return "", false
+		}
 	}
 	if ok && s == "" {
 		v.Fail("the secret is empty", "write a value, or remove the key")
 		return "", false
 	}
 	return s, ok
+}
+
+// apisixSecret reads $env://NAME; ${{NAME}} is replaced before.
+func (b *builder) apisixSecret(v tree.Value, s string) (string, bool) {
+	if strings.HasPrefix(s, "$secret://") {
+		v.Unsupported("a reference to a secret manager is not supported", "use $env://NAME or ${{NAME}}")
+		return "", false
+	}
+	name, isEnv := strings.CutPrefix(s, "$env://")
+	if !isEnv {
+		return s, true
+	}
+	value, found := b.options.LookupEnv(name)
+	if !found || value == "" {
+		v.Fail(fmt.Sprintf("the environment variable %s is not set", name), "set it before the start")
+		return "", false
+	}
+	return value, true
 }

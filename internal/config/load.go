@@ -90,7 +90,7 @@ func parse(r *tree.Report, data []byte, o Options) *Config {
 	case plugins:
 		b.readPlugins(root)
 	}
-	b.finish()
+	b.finish(root)
 	return b.config
 }
 

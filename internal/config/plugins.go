@@ -95,6 +95,7 @@ func readKeyAuth(o *tree.Object) *KeyAuth {
 func (b *builder) readPlugins(root *tree.Object) {
 	r := &Route{ID: "plugins"}
 	b.readRoutePlugins(root.Value, r)
+	b.config.Limits = r.Limits
 }
 
 // readStandalone reads an APISIX standalone file.

@@ -30,6 +30,13 @@ func (b *builder) checkUnused() {
 // is. A native limit would count everybody as one; a compatible one falls back to the
 // client's address.
 func (b *builder) checkConsumers() {
+	if len(b.config.Consumers.Names) == 0 {
+		for _, m := range b.matchers {
+			if m.KeyAuth != nil {
+				m.Warn("key-auth without any consumer: every request to the route is refused", "define consumers with their keys")
+			}
+		}
+	}
 	if b.config.Consumers.Header != "" {
 		return
 	}

@@ -165,11 +165,14 @@ func methods(v tree.Value) []string {
 func derivedID(r *Route) string {
 	sorted := func(s []string) []string { return slices.Sorted(slices.Values(s)) }
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %d", sorted(r.URIs), sorted(r.Hosts), sorted(r.Methods), r.Priority))
-	word := "route"
+	word := ""
 	if len(r.URIs) > 0 {
 		word = strings.Trim(slug(r.URIs[0]), "-")
 	}
-	return strings.Trim(word[:min(len(word), 32)]+"-"+hex.EncodeToString(sum[:4]), "-")
+	if word == "" {
+		word = "all"
+	}
+	return word[:min(len(word), 32)] + "-" + hex.EncodeToString(sum[:4])
 }
 
 // slug is s in the characters of a limit's name.

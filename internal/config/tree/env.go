@@ -32,13 +32,14 @@ func (e *expander) node(n *Node, path string) {
 	for i := range n.Fields {
 		f := &n.Fields[i]
 		p := join(path, f.Key)
-		f.Key, _ = e.text(f.Key, f.Place, p)
+		f.Key, _, _ = e.text(f.Key, f.Place, p)
 		e.node(f.Value, p)
 	}
 	if n.Kind != String {
 		return
 	}
-	text, changed := e.text(n.Text, n.Place, path)
+	text, changed, missing := e.text(n.Text, n.Place, path)
+	n.unset = missing
 	if !changed {
 		return
 	}
@@ -50,18 +51,18 @@ func (e *expander) node(n *Node, path string) {
 	}
 }
 
-func (e *expander) text(s string, p Place, path string) (string, bool) {
-	changed := false
-	out := reference.ReplaceAllStringFunc(s, func(ref string) string {
+func (e *expander) text(s string, p Place, path string) (out string, changed, missing bool) {
+	out = reference.ReplaceAllStringFunc(s, func(ref string) string {
 		m := reference.FindStringSubmatch(ref)
 		changed = true
 		if v, ok := e.lookup(m[1]); ok {
 			return v
 		}
 		if len(m[2]) == 0 && ref[len(ref)-4:len(ref)-2] != ":=" {
+			missing = true
 			e.report.Add(p, path, Error, fmt.Sprintf("the environment variable %s is not set", m[1]), fmt.Sprintf("set it, or write ${{%s:=default}}", m[1]))
 		}
 		return m[2]
 	})
-	return out, changed
+	return out, changed, missing
 }

@@ -33,6 +33,7 @@ type Node struct {
 
 	plain bool   // a scalar without quotes
 	shown string // what messages show instead of a value that is nobody's business
+	unset bool   // a variable of the environment that it names is not set
 	size  int    // nodes in the tree below, aliases expanded
 }
 

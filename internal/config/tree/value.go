@@ -22,8 +22,12 @@ type Value struct {
 // Root is the value of a whole document.
 func Root(r *Report, n *Node) Value { return Value{Node: n, report: r} }
 
-// Add records a finding at the value.
+// Add records a finding at the value, unless the value is missing from the environment:
+// that was reported.
 func (v Value) Add(s Severity, problem, hint string) {
+	if v.Node.unset {
+		return
+	}
 	v.report.Add(v.Node.Place, v.Path, s, problem, hint)
 }
 
@@ -63,11 +67,11 @@ func (v Value) Int(least, most int64) (int64, bool) {
 	if most == MaxInt {
 		allowed = fmt.Sprintf("use a whole number from %d to 2^53-1", least)
 	}
-	if v.Node.Kind != Number {
+	text := v.Node.Text
+	if v.Node.Kind != Number && !(v.Node.Kind == String && v.Node.plain && strings.Trim(text, "+-0123456789.e") == "") {
 		v.wrong("a whole number", allowed)
 		return 0, false
 	}
-	text := v.Node.Text
 	digits := strings.TrimLeft(text, "+-")
 	if f, err := strconv.ParseFloat(text, 64); len(digits) > 1 && digits[0] == '0' && strings.Trim(digits, "0123456789") == "" || err != nil && !strings.Contains(err.Error(), "range") {
 		v.Fail(fmt.Sprintf("%s is not a plain decimal number", v.Node.show()), allowed)
