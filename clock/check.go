@@ -150,7 +150,9 @@ func (g *Guard) move(r Reading) {
 	follow := !g.agreed && !g.con.quorum
 	if g.con.quorum {
 		followed, follow = g.choose.target(g.cands, g.con), true
-		confirmed = g.con.votes >= confirmations
+		// The first agreement has no history to contradict: the start took the wall clock as
+		// it was.
+		confirmed = g.con.votes >= confirmations || !g.agreed
 	}
 	p := g.pace.Load()
 	cur, ok := p.current(m)
@@ -233,7 +235,7 @@ func (g *Guard) hold(m algo.Mono) {
 	h.drift = g.drift()
 	switch {
 	case g.con.quorum:
-		g.agreed = true
+		g.agreed = g.agreed || !g.large
 		h.span, h.at, h.state = g.con.span, m, Synchronised
 		if g.large {
 			h.state = Holdover
@@ -242,6 +244,8 @@ func (g *Guard) hold(m algo.Mono) {
 		h.state = Disrupted
 	case g.agreed:
 		h.state = Holdover
+	default:
+		h.state = Unknown
 	}
 	g.held.Store(&h)
 }

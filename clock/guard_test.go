@@ -176,6 +176,21 @@ func TestLargeStepOfASynchronisedClockIsFollowedAfterTenMinutes(t *testing.T) {
 	}
 }
 
+// A machine that boots with a wrong clock is set right when its clock is first synchronised.
+func TestFirstAgreementIsFollowedAtOnce(t *testing.T) {
+	s := tell(t, clock.Config{})
+	s.pass(10 * time.Second)
+	s.state(clock.Unknown)
+	s.m.Step(365 * 24 * time.Hour)
+	s.pass(time.Second)
+	s.saw(clock.Step)
+	s.m.SetKernel(synced)
+	s.pass(2 * time.Second)
+	s.saw(clock.Rebased)
+	s.near("followed", s.behind(), 0, ms)
+	s.state(clock.Synchronised)
+}
+
 func TestTwoReferencesRebaseForwardAtOnce(t *testing.T) {
 	s := tell(t, clock.Config{}, "a", "b")
 	s.pass(10 * time.Second)
