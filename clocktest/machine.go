@@ -31,12 +31,12 @@ type Machine struct {
 	truth  int64 // ns since Epoch
 	mono   int64
 	slept  int64
-	wall   int64 // ns since Epoch
-	cost   int64 // per reading
-	monoPB int64 // how much faster than truth the monotonic clock runs, parts per 10^9
-	wallPB int64 // how much faster than the monotonic clock the wall clock runs
+	wall   int64                 // ns since Epoch
+	cost   int64                 // per reading
+	monoPB int64                 // how much faster than truth the monotonic clock runs, parts per 10^9
+	wallPB int64                 // how much faster than the monotonic clock the wall clock runs
 	pauses map[int]time.Duration // by reading
-	count  int // readings so far
+	count  int                   // readings so far
 	random *rand.Rand
 	share  float64
 	most   int64
