@@ -54,11 +54,10 @@ func (k Key) Append(dst []byte, v Vars) ([]byte, bool) {
 // join appends the parts, each as its length, a colon and its value.
 func (k Key) join(dst []byte, v Vars) ([]byte, bool) {
 	variables, resolved := false, false
-	var value []byte
-	for _, t := range k.Parts {
-		var ok bool
-		value, ok = t.Append(value[:0], v)
-		if _, constant := t.Constant(); !constant {
+	for i := range k.Parts {
+		t := &k.Parts[i]
+		value, ok := t.Eval(v)
+		if !t.constant() {
 			variables = true
 			resolved = resolved || ok
 		}

@@ -163,6 +163,15 @@ func (t Template) Constant() (text string, ok bool) {
 	return text, true
 }
 
+func (t *Template) constant() bool {
+	for i := range t.parts {
+		if t.parts[i].variable {
+			return false
+		}
+	}
+	return true
+}
+
 // String is the template in the syntax of Parse; parsing it gives an equal template.
 func (t Template) String() string {
 	var b strings.Builder
