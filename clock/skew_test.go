@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math/rand/v2"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,20 +74,30 @@ func TestBestRefusesNonsense(t *testing.T) {
 
 // remote is a store's clock in the bubble's time, with a way there and back.
 type remote struct {
-	offset      time.Duration
 	there, back func() time.Duration
-	fail        error
+
+	mu     sync.Mutex
+	offset time.Duration
+	fail   error
+}
+
+func (r *remote) set(offset time.Duration, fail error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.offset, r.fail = offset, fail
 }
 
 func (r *remote) Time(ctx context.Context) (algo.Store, error) {
 	if err := wait(ctx, r.there()); err != nil {
 		return 0, err
 	}
-	now := algo.Store(time.Now().Add(r.offset).UnixMicro())
+	r.mu.Lock()
+	now, fail := algo.Store(time.Now().Add(r.offset).UnixMicro()), r.fail
+	r.mu.Unlock()
 	if err := wait(ctx, r.back()); err != nil {
 		return 0, err
 	}
-	return now, r.fail
+	return now, fail
 }
 
 func wait(ctx context.Context, d time.Duration) error {
@@ -118,8 +130,8 @@ func TestMonitorMeasuresAndAlarms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rounds := 0
-		m.Subscribe(func(Skew) { rounds++ })
+		var rounds atomic.Int32
+		m.Subscribe(func(Skew) { rounds.Add(1) })
 		if _, some := m.Latest(); some {
 			t.Error("there is a measurement before the first round")
 		}
@@ -139,16 +151,16 @@ func TestMonitorMeasuresAndAlarms(t *testing.T) {
 		if s, _ = m.Latest(); !s.Alarm {
 			t.Errorf("after two bad rounds: %+v, want an alarm", s)
 		}
-		store.offset = 0
+		store.set(0, nil)
 		time.Sleep(4 * time.Minute)
 		if s, _ = m.Latest(); s.Alarm || s.Verdict != Good {
 			t.Errorf("corrected: %+v, want good", s)
 		}
-		if rounds < 5 || rounds > 7 {
-			t.Errorf("%d rounds in 313 s, want one each 60 s ± 10 %%", rounds)
+		if n := rounds.Load(); n < 5 || n > 7 {
+			t.Errorf("%d rounds in 313 s, want one each 60 s ± 10 %%", n)
 		}
 
-		store.fail = errors.New("connection refused")
+		store.set(0, errors.New("connection refused"))
 		before, _ := m.Latest()
 		time.Sleep(10 * time.Minute)
 		s, _ = m.Latest()
