@@ -44,8 +44,9 @@ func parseJSON(r *Report, text string) *Node {
 	j.dec.UseNumber()
 	n, err := j.value("", 0)
 	if err == nil {
+		next := j.start(int(j.dec.InputOffset()))
 		if _, err = j.dec.Token(); err == nil {
-			r.Add(placeOf(text[:j.start(int(j.dec.InputOffset()))]), "", Error, "more than one JSON value", "keep one object in the file")
+			r.Add(placeOf(text[:next]), "", Error, "more than one JSON value", "keep one object in the file")
 			return nil
 		} else if err == io.EOF {
 			return n
@@ -61,15 +62,13 @@ func parseJSON(r *Report, text string) *Node {
 // errRefused stops reading after a finding that says why.
 var errRefused = errors.New("refused")
 
+// explain says where the decoder stopped, which is at the token behind the last good one,
+// and why. The offset of its own errors counts from somewhere else.
 func (j *jsonReader) explain(err error) (at int, problem string) {
-	var syntax *json.SyntaxError
-	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return len(strings.TrimRight(j.text, " \t\r\n")), "the JSON ends too early"
-	case errors.As(err, &syntax):
-		return min(max(int(syntax.Offset)-1, 0), len(j.text)), "not JSON: " + strings.TrimPrefix(syntax.Error(), "json: ")
 	}
-	return min(int(j.dec.InputOffset()), len(j.text)), "not JSON: " + err.Error()
+	return j.start(int(j.dec.InputOffset())), "not JSON: " + strings.TrimPrefix(err.Error(), "json: ")
 }
 
 // start skips what separates tokens.
