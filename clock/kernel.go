@@ -29,6 +29,10 @@ type KernelSource interface {
 // Kernel asks this machine's kernel about its wall clock. Outside Linux it does not know.
 func Kernel() KernelState { return readKernel() }
 
+// BootID names this start of this machine: processes with the same one, in containers or
+// not, share their clocks and their suspends. It is empty where the platform does not tell.
+func BootID() string { return readBootID() }
+
 func (machine) Kernel() KernelState { return readKernel() }
 
 // HintSource is a Source that can tell at once that its wall clock was set. A hint only

@@ -3,6 +3,7 @@ package clock
 import (
 	"errors"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -23,6 +24,14 @@ func readKernel() KernelState {
 		LeapArmed:    state == unix.TIME_INS || state == unix.TIME_DEL || state == unix.TIME_OOP || state == unix.TIME_WAIT,
 		FreqPPM:      float64(t.Freq) / 65536,
 	}
+}
+
+func readBootID() string {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
 }
 
 // farAhead is when the timer of stepHints would expire, in seconds of the Unix epoch: never.

@@ -3,6 +3,8 @@ package clock
 import (
 	"context"
 	"errors"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,5 +74,15 @@ func TestSystemReferenceIsHonest(t *testing.T) {
 		t.Error(err)
 	case s.Err <= 0:
 		t.Errorf("an error of %v", s.Err)
+	}
+}
+
+func TestBootIDIsOneLine(t *testing.T) {
+	id := BootID()
+	if runtime.GOOS == "linux" && id == "" {
+		t.Error("Linux did not tell its boot id")
+	}
+	if strings.ContainsAny(id, " \n") || id != BootID() {
+		t.Errorf("boot id %q, then %q", id, BootID())
 	}
 }
