@@ -2,6 +2,7 @@ package cases
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 )
@@ -153,4 +154,32 @@ func (c *Case) sameWait(bad func(string, any, any), field string, want Wait, got
 	case want.Never != got.Never || want.MS != got.MS:
 		bad(field, want, *got)
 	}
+}
+
+// Text writes the report for people: failures one a line, skipped cases by reason.
+func (r *Report) Text(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d cases: %d passed, %d failed, %d skipped\n", r.Cases, r.Passed, len(r.Failed), len(r.Skipped))
+	if len(r.Failed) > 0 {
+		b.WriteString("\nfailed\n")
+	}
+	for i := range r.Failed {
+		fmt.Fprintf(&b, "  %s\n", r.Failed[i].String())
+	}
+	if len(r.Skipped) > 0 {
+		b.WriteString("\nskipped\n")
+	}
+	var reasons []string
+	by := map[string][]string{}
+	for _, s := range r.Skipped {
+		if by[s.Reason] == nil {
+			reasons = append(reasons, s.Reason)
+		}
+		by[s.Reason] = append(by[s.Reason], s.ID)
+	}
+	for _, reason := range reasons {
+		fmt.Fprintf(&b, "  %s: %s\n", strings.Join(by[reason], ", "), reason)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
 }
