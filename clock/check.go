@@ -162,7 +162,9 @@ func (g *Guard) move(r Reading) {
 	err := followed + int64(m) - cur.at(m) - g.owed
 	what := keep
 	if follow {
-		what = g.judge(m, err, confirmed, cur)
+		what = g.judge(m, err, followed, confirmed, cur)
+	} else {
+		g.large = false
 	}
 	switch rest := cur.rest(m); {
 	case what == rebase && cur.ppb == slewHalf && err < -slewable,
@@ -191,9 +193,10 @@ func (g *Guard) move(r Reading) {
 	}
 }
 
-// judge is aim with the memory of how long a large error has stood. Without a majority
-// there is nobody to stand by it.
-func (g *Guard) judge(m algo.Mono, err int64, confirmed bool, cur stretch) act {
+// judge is aim with the memory of how long a large error has stood: the majority has stood
+// by one instant, to within a second, all the time. Without a majority there is nobody to
+// stand by it.
+func (g *Guard) judge(m algo.Mono, err, followed int64, confirmed bool, cur stretch) act {
 	if abs(err) <= slewable {
 		g.large = false
 		return slew
@@ -201,8 +204,8 @@ func (g *Guard) judge(m algo.Mono, err int64, confirmed bool, cur stretch) act {
 	if cur.ppb == slewHalf && err < 0 && g.con.quorum {
 		return rebase
 	}
-	if !g.large || !g.con.quorum {
-		g.large, g.errSince = true, m
+	if !g.large || !g.con.quorum || abs(followed-g.errLine) > slewable {
+		g.large, g.errSince, g.errLine = true, m, followed
 	}
 	return aim(err, confirmed, time.Duration(m-g.errSince))
 }

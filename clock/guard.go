@@ -42,6 +42,7 @@ type Guard struct {
 	doubt    bool      // uncounted time may have passed since the references were asked
 	owed     int64     // suspended time that Now has not taken in yet
 	errSince algo.Mono // since when an error too large to slew has stood
+	errLine  int64     // where it would lead, as Unix time minus monotonic time
 	large    bool      // there is one
 	aimed    algo.Mono
 	steps    [2]algo.Mono // when the last two steps were seen

@@ -27,6 +27,20 @@ func TestLargeStepOfASynchronisedClockIsFollowedAfterTenMinutes(t *testing.T) {
 	}
 }
 
+func TestTenMinutesStartAnewWhenTheClockIsSetAgain(t *testing.T) {
+	s := tell(t, clock.Config{})
+	s.m.SetKernel(synced)
+	s.pass(10 * time.Second)
+	s.m.Step(time.Hour)
+	s.pass(9 * time.Minute)
+	s.m.Step(2 * time.Hour)
+	s.pass(9 * time.Minute)
+	s.saw(clock.Step, clock.Step)
+	s.pass(2 * time.Minute)
+	s.saw(clock.Rebased)
+	s.near("followed", s.behind(), 0, ms)
+}
+
 // A machine that boots with a wrong clock is set right when its clock is first synchronised.
 func TestFirstAgreementIsFollowedAtOnce(t *testing.T) {
 	s := tell(t, clock.Config{})
