@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -36,10 +37,22 @@ func BenchmarkHTTP(b *testing.B) {
 		Transport:  newTransport(link{scheme: "http", connect: time.Minute, send: time.Minute, read: time.Minute}),
 		BufferPool: &buffers,
 	}
-	deny := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) })
 	limit := func(count int64) *config.Limit {
 		return native(escapement.Limit{Name: "l", Algorithm: escapement.TokenBucket, Rate: escapement.Rate{Count: count, Per: time.Hour}}, key("remote_addr"))
 	}
+	refused := newRefusal(limit(1)).body
+	mute := limit(1)
+	mute.Headers = config.Headers{Style: "none"}
+	deny := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) })
+	same := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		h := w.Header()
+		h.Set("Content-Type", problemType)
+		h.Set("Retry-After", "3600")
+		h.Set("Ratelimit-Policy", `"l";q=1;w=3600`)
+		h.Set("Ratelimit", `"l";r=0;t=3600`)
+		w.WriteHeader(http.StatusTooManyRequests)
+		_, _ = w.Write(refused)
+	})
 	for _, c := range []struct {
 		name    string
 		handler func(b *testing.B) http.Handler
@@ -48,8 +61,10 @@ func BenchmarkHTTP(b *testing.B) {
 		{"pass/bare", func(*testing.B) http.Handler { return bare }, 200},
 		{"pass/gateway/nolimit", func(b *testing.B) http.Handler { return benchGateway(b, up.URL) }, 200},
 		{"pass/gateway/limit", func(b *testing.B) http.Handler { return benchGateway(b, up.URL, limit(1_000_000_000)) }, 200},
-		{"refuse/nethttp", func(*testing.B) http.Handler { return deny }, 429},
-		{"refuse/gateway", func(b *testing.B) http.Handler { return benchGateway(b, up.URL, limit(1)) }, 429},
+		{"refuse/nethttp/fields", func(*testing.B) http.Handler { return same }, 429},
+		{"refuse/nethttp/bare", func(*testing.B) http.Handler { return deny }, 429},
+		{"refuse/gateway/fields", func(b *testing.B) http.Handler { return benchGateway(b, up.URL, limit(1)) }, 429},
+		{"refuse/gateway/bare", func(b *testing.B) http.Handler { return benchGateway(b, up.URL, mute) }, 429},
 	} {
 		b.Run(c.name, func(b *testing.B) { load(b, c.handler(b), c.code) })
 	}
@@ -84,6 +99,7 @@ func load(b *testing.B, h http.Handler, code int) {
 	done := make(chan error, conns)
 	b.ReportAllocs()
 	b.ResetTimer()
+	before := cpu()
 	for range conns {
 		go func() { done <- requests(s.Listener.Addr().String(), &left, want) }()
 	}
@@ -92,6 +108,17 @@ func load(b *testing.B, h http.Handler, code int) {
 			b.Error(err)
 		}
 	}
+	b.ReportMetric(float64(cpu()-before)/float64(b.N), "cpu-ns/op")
+}
+
+// cpu is the processor time of this process. Unlike elapsed time it hardly depends on
+// what else the machine does.
+func cpu() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func requests(addr string, left *atomic.Int64, want []byte) error {

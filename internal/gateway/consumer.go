@@ -35,7 +35,7 @@ func newIdentities(c *config.Consumers) identities {
 // fromHeader is the consumer that a trusted peer names, or none. The field is removed
 // from a request of any other peer, and from one that carries it more than once: one of
 // the values may be the client's own.
-func (id *identities) fromHeader(r *http.Request) string {
+func (id *identities) fromHeader(r *http.Request, peer netip.Addr) string {
 	if id.header == "" {
 		return ""
 	}
@@ -43,7 +43,7 @@ func (id *identities) fromHeader(r *http.Request) string {
 	if values == nil {
 		return ""
 	}
-	if len(values) == 1 && contains(id.trusted, peerAddr(r)) {
+	if len(values) == 1 && contains(id.trusted, peer) {
 		return values[0]
 	}
 	delete(r.Header, id.header)

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -27,6 +26,13 @@ type exchange struct {
 	proxy httputil.ReverseProxy
 }
 
+// flushEvery is how long part of a response of known length may wait for more of it. One
+// of unknown length, or of events, passes at once; a short one passes in one piece.
+const (
+	flushEvery = 5 * time.Millisecond
+	onePiece   = 4 << 10
+)
+
 func (g *Gateway) newExchange() any {
 	x := &exchange{g: g}
 	x.vars.hostname = g.hostname
@@ -36,7 +42,6 @@ func (g *Gateway) newExchange() any {
 		ModifyResponse: x.modify,
 		ErrorHandler:   x.failed,
 		BufferPool:     &buffers,
-		FlushInterval:  -1,
 		ErrorLog:       g.quiet.logger(),
 	}
 	return x
@@ -66,7 +71,8 @@ func (x *exchange) end() {
 
 func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {
 	x.host, x.path = hostOnly(r.Host), cleanPath(r.URL.Path)
-	x.consumer = x.snap.who.fromHeader(r)
+	x.peer = peerAddr(r)
+	x.consumer = x.snap.who.fromHeader(r, x.peer)
 	x.client = httplimit.ClientAddr(r, x.snap.clients)
 	if x.rt = x.snap.router.match(x.host, x.path, r.Method); x.rt == nil {
 		noRoute.write(w)
@@ -116,29 +122,27 @@ func (x *exchange) rewrite(p *httputil.ProxyRequest) {
 // forwardedFor says who the request is for: a trusted proxy's word is passed on with the
 // proxy added, anybody else's is replaced.
 func (x *exchange) forwardedFor(in *http.Request, h http.Header) {
-	peer := peerAddr(in)
-	if !peer.IsValid() {
+	if !x.peer.IsValid() {
 		h.Del("X-Real-Ip")
 		return
 	}
-	chain, host, proto, port := "", in.Host, x.scheme(), ""
-	if local, ok := x.local(); ok {
-		port = strconv.Itoa(int(local.Port()))
-	}
-	if contains(x.snap.clients.Trusted, peer) {
-		chain = strings.Join(in.Header["X-Forwarded-For"], ", ")
+	peer := x.peer.String()
+	chain, host, proto, port := peer, in.Host, x.scheme(), x.g.port
+	if contains(x.snap.clients.Trusted, x.peer) {
+		if before := in.Header["X-Forwarded-For"]; len(before) > 0 {
+			chain = strings.Join(before, ", ") + ", " + peer
+		}
 		host = orElse(in.Header.Get("X-Forwarded-Host"), host)
 		proto = orElse(in.Header.Get("X-Forwarded-Proto"), proto)
 		port = orElse(in.Header.Get("X-Forwarded-Port"), port)
 	}
-	if chain != "" {
-		chain += ", "
+	client := peer
+	if x.client != x.peer {
+		client = x.client.String()
 	}
-	h.Set("X-Forwarded-For", chain+peer.String())
-	h.Set("X-Forwarded-Host", host)
-	h.Set("X-Forwarded-Proto", proto)
-	h.Set("X-Forwarded-Port", port)
-	h.Set("X-Real-Ip", x.client.String())
+	v := []string{chain, host, proto, port, client}
+	h["X-Forwarded-For"], h["X-Forwarded-Host"], h["X-Forwarded-Proto"] = v[0:1:1], v[1:2:2], v[2:3:3]
+	h["X-Forwarded-Port"], h["X-Real-Ip"] = v[3:4:4], v[4:5:5]
 }
 
 func orElse(s, otherwise string) string {
@@ -227,6 +231,10 @@ func watchResponse(res *http.Response, n *node, limit time.Duration) *http.Respo
 
 // modify puts the fields of our limits over those of the upstream.
 func (x *exchange) modify(res *http.Response) error {
+	x.proxy.FlushInterval = flushEvery
+	if res.ContentLength >= 0 && res.ContentLength <= onePiece {
+		x.proxy.FlushInterval = 0
+	}
 	x.writeHeaders(res.Header)
 	return nil
 }

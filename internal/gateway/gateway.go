@@ -28,6 +28,7 @@ type Gateway struct {
 	quiet    *quiet
 	opts     options
 	hostname string
+	port     string // of the listener
 
 	current   atomic.Pointer[snapshot]
 	reloading sync.Mutex
@@ -101,6 +102,7 @@ func New(c *config.Config, store escapement.Store, logger *slog.Logger, opts ...
 	if g.listener, err = net.Listen("tcp", c.Listen); err != nil {
 		return nil, fmt.Errorf("gateway: listen: %w", err)
 	}
+	_, g.port, _ = net.SplitHostPort(g.listener.Addr().String())
 	if c.Admin != "" {
 		if g.admin, err = net.Listen("tcp", c.Admin); err != nil {
 			g.listener.Close()

@@ -10,17 +10,22 @@ import (
 // refusal is the answer to a client that a limit refused, made once per configuration.
 type refusal struct {
 	code int
-	kind string
+	kind []string // shared by all answers, and never changed
 	body []byte
 }
 
 const (
 	jsonType    = "application/json"
 	problemType = "application/problem+json"
-
-	// quotaExceeded is the problem type of draft-ietf-httpapi-ratelimit-headers.
-	quotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 )
+
+var (
+	isJSON    = []string{jsonType}
+	isProblem = []string{problemType}
+)
+
+// quotaExceeded is the problem type of draft-ietf-httpapi-ratelimit-headers.
+const quotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 
 type errorBody struct {
 	ErrorMsg string `json:"error_msg"`
@@ -44,9 +49,9 @@ func newRefusal(c *config.Limit) refusal {
 		if msg == "" {
 			msg = http.StatusText(code)
 		}
-		return refusal{code, jsonType, encode(errorBody{msg})}
+		return refusal{code, isJSON, encode(errorBody{msg})}
 	}
-	return refusal{code, problemType, encode(problemBody{
+	return refusal{code, isProblem, encode(problemBody{
 		Type: quotaExceeded, Title: "Quota exceeded", Status: code,
 		Detail: c.Rejected.Msg, Violated: []string{c.Name},
 	})}
@@ -61,28 +66,28 @@ func encode(v any) []byte {
 }
 
 func (a *refusal) write(w http.ResponseWriter) {
-	w.Header().Set("Content-Type", a.kind)
+	w.Header()["Content-Type"] = a.kind
 	w.WriteHeader(a.code)
 	_, _ = w.Write(a.body) // a client that is gone needs no answer
 }
 
 // The answers of the gateway itself.
 var (
-	noRoute      = refusal{http.StatusNotFound, jsonType, encode(errorBody{"404 Route Not Found"})}
-	badGateway   = refusal{http.StatusBadGateway, jsonType, encode(errorBody{"the upstream could not be reached or closed the connection"})}
-	tooSlow      = refusal{http.StatusGatewayTimeout, jsonType, encode(errorBody{"the upstream did not answer in time"})}
-	slowClient   = refusal{http.StatusRequestTimeout, jsonType, encode(errorBody{"the request body did not arrive in time"})}
-	noVerdict    = refusal{http.StatusServiceUnavailable, jsonType, encode(errorBody{"a limit could not be decided"})}
-	noVerdict500 = refusal{http.StatusInternalServerError, jsonType, encode(errorBody{"a limit could not be decided"})}
-	badVariable  = refusal{http.StatusInternalServerError, jsonType, encode(errorBody{"count or time_window of the request is not a positive integer"})}
-	noRule       = refusal{http.StatusInternalServerError, jsonType, encode(errorBody{"no rule applies to the request"})}
-	tooManyHeld  = refusal{http.StatusServiceUnavailable, jsonType, encode(errorBody{"too many requests are waiting for their turn"})}
+	noRoute      = refusal{http.StatusNotFound, isJSON, encode(errorBody{"404 Route Not Found"})}
+	badGateway   = refusal{http.StatusBadGateway, isJSON, encode(errorBody{"the upstream could not be reached or closed the connection"})}
+	tooSlow      = refusal{http.StatusGatewayTimeout, isJSON, encode(errorBody{"the upstream did not answer in time"})}
+	slowClient   = refusal{http.StatusRequestTimeout, isJSON, encode(errorBody{"the request body did not arrive in time"})}
+	noVerdict    = refusal{http.StatusServiceUnavailable, isJSON, encode(errorBody{"a limit could not be decided"})}
+	noVerdict500 = refusal{http.StatusInternalServerError, isJSON, encode(errorBody{"a limit could not be decided"})}
+	badVariable  = refusal{http.StatusInternalServerError, isJSON, encode(errorBody{"count or time_window of the request is not a positive integer"})}
+	noRule       = refusal{http.StatusInternalServerError, isJSON, encode(errorBody{"no rule applies to the request"})}
+	tooManyHeld  = refusal{http.StatusServiceUnavailable, isJSON, encode(errorBody{"too many requests are waiting for their turn"})}
 )
 
 // unauthorized is the answer to a request without a valid API key.
 func unauthorized(w http.ResponseWriter, problem string) {
 	w.Header().Set("WWW-Authenticate", `apikey realm="escapement"`)
-	a := refusal{http.StatusUnauthorized, jsonType, encode(struct {
+	a := refusal{http.StatusUnauthorized, isJSON, encode(struct {
 		Message string `json:"message"`
 	}{problem})}
 	a.write(w)

@@ -23,6 +23,7 @@ type vars struct {
 	rt       *route
 	host     string     // lower case, without the port
 	path     string     // clean
+	peer     netip.Addr // at the other end of the connection; not valid on a Unix socket
 	client   netip.Addr // behind trusted proxies; not valid on a Unix socket
 	consumer string
 	hostname string // of this machine
@@ -72,16 +73,12 @@ func (v *vars) lessUsual(name string) (string, bool) {
 	case "content_type":
 		s := v.r.Header.Get("Content-Type")
 		return s, s != ""
-	case "realip_remote_addr", "remote_port":
-		peer, err := netip.ParseAddrPort(v.r.RemoteAddr)
-		if err != nil {
-			return "", false
-		}
-		if name == "remote_port" {
-			// Behind a proxy the port is the proxy's, and says nothing about the client.
-			return strconv.Itoa(int(peer.Port())), peer.Addr().Unmap().WithZone("") == v.client
-		}
-		return peer.Addr().Unmap().WithZone("").String(), true
+	case "realip_remote_addr":
+		return v.peer.String(), v.peer.IsValid()
+	case "remote_port":
+		// Behind a proxy the port is the proxy's, and says nothing about the client.
+		_, port, err := net.SplitHostPort(v.r.RemoteAddr)
+		return port, err == nil && v.peer == v.client
 	case "server_addr", "server_port":
 		local, ok := v.local()
 		if name == "server_port" {
