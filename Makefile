@@ -7,7 +7,7 @@ SUM = go tool -modfile=tools/gotestsum/go.mod gotestsum --format pkgname-and-tes
 # Packages whose goroutines meet; the rest is pure and not worth the race detector's time.
 RACE = . ./clock/... ./memstore/... ./httplimit/... ./internal/gateway/...
 
-.PHONY: help run test unit race check model bench lint skewrun
+.PHONY: help run test unit race check model bench lint need endtoend
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -15,7 +15,7 @@ help:
 run:
 	go run ./cmd/escapement gateway --demo
 
-test: check unit race
+test: check unit race endtoend
 
 # make check     formatting, go vet and the architecture tests, under a minute
 check:
@@ -23,15 +23,18 @@ check:
 	go vet ./...
 	go test ./internal/archtest
 
-unit: skewrun
-	$(SUM) -- ./...
+unit: need
+	$(SUM) -- $$(go list ./... | grep -v internal/endtoend)
+
+# Real processes that mostly wait for windows to end: all of them at once.
+endtoend: need
+	$(SUM) -- -parallel 32 ./internal/endtoend
 
 race:
 	$(SUM) -- -race -short $(RACE)
 
-skewrun:
-	@$(NEED) gcc:gcc readelf:binutils
-	@$(MAKE) -s -C tools/skewrun
+need:
+	@$(NEED) gcc:gcc readelf:binutils redis-server:redis-server redis-sentinel:redis-sentinel
 
 # make model     5 million random steps per algorithm against the exact model
 model:
