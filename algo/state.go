@@ -47,6 +47,11 @@ func (p *Plan) Reserve(s *State, now Store, cost int64, patience Span) (v Verdic
 	return v
 }
 
+// TakeInto is Take for a verdict that is zero, where it stands.
+func (p *Plan) TakeInto(v *Verdict, s *State, now Store, cost int64) {
+	p.take(v, s, now, cost, unasked)
+}
+
 // take fills in v where it stands: copying a Verdict takes longer than deciding.
 func (p *Plan) take(v *Verdict, s *State, now Store, cost int64, patience Span) {
 	switch p.algorithm {
