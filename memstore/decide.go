@@ -11,26 +11,27 @@ import (
 // DecideOne answers a claim that stands alone. It allocates nothing but room for new
 // records, and never waits for anything but a lock; ctx is not consulted. The clock is
 // read under the lock, so that time on a record never goes back.
-func (s *Store) DecideOne(_ context.Context, c escapement.Claim) (escapement.Decision, error) {
+func (s *Store) DecideOne(_ context.Context, c escapement.Claim) (d escapement.Decision, err error) {
 	if err := check(&c); err != nil {
-		return escapement.Decision{}, err
+		return d, err
 	}
 	l := s.limitOf(c.Plan)
 	h := s.hash(l, c.Key)
 	sh := s.shard(h)
 	sh.mu.Lock()
+	prefetch(&sh.slots[sh.home(h)])
 	now := sh.instant(s.now())
 	p := l.ruling(c.Plan)
 	if c.Mode == escapement.Take && c.Patience == 0 && l.newest.slots == 0 && !s.keyed {
 		if i, ok := sh.find(h); ok {
 			if sl := &sh.slots[i]; sl.tag() == l.newest.id {
 				st := sl.state()
-				v := p.Core().Take(&st, now, c.Cost)
-				if v.Admitted {
+				escapement.DecideTake(&d, p, &st, now, c.Cost)
+				if d.Allowed {
 					sl.put(&st, l.newest.id)
 				}
 				sh.mu.Unlock()
-				return escapement.Decide(p, v, escapement.Exact), nil
+				return d, nil
 			}
 		}
 	}

@@ -27,7 +27,7 @@ func threadTime(tb testing.TB) int64 {
 // ratios runs the contestants in turn for some rounds and reports the processor time of
 // each, and its ratio to that of the first within the same round, by their medians.
 func ratios(b *testing.B, names []string, run []func(n int)) {
-	const rounds, calls = 31, 100_000
+	const rounds, calls = 11, 500_000
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	times := make([][]float64, len(run))
