@@ -14,9 +14,10 @@ type matcher struct {
 }
 
 // checkUnused points at limits that no route charges. A file without routes is for the
-// decision service, which takes limits by name.
+// decision service, which takes limits by name; in a file with mistakes the use may be
+// among them.
 func (b *builder) checkUnused() {
-	if len(b.matchers) == 0 {
+	if len(b.matchers) == 0 || b.report.Failed() {
 		return
 	}
 	for _, l := range b.config.Limits {
