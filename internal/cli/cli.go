@@ -16,6 +16,7 @@ const description = "Rate limits that hold when clocks do not, and when instance
 // Commands is the grammar of the command line.
 type Commands struct {
 	Gateway GatewayCmd `cmd:"" help:"Proxy HTTP and enforce the limits of a configuration."`
+	Replay  ReplayCmd  `cmd:"" help:"Ask what limits would have done to a file of cases or yesterday's traffic."`
 	Version VersionCmd `cmd:"" help:"Print the version."`
 }
 

