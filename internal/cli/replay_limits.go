@@ -105,13 +105,15 @@ func (c *chooser) fromSpecs(specs []string) (replay.Set, error) {
 		key = []string{name}
 	}
 	for i, text := range specs {
-		name := "limit"
-		if len(specs) > 1 {
-			name = fmt.Sprintf("limit-%d", i+1)
-		}
-		l, err := replay.ParseSpec(name, text)
+		l, err := replay.ParseSpec(text)
 		if err != nil {
 			return set, usage("%w", err)
+		}
+		if l.Name == "" {
+			l.Name = l.Algorithm.String()
+			if len(specs) > 1 {
+				l.Name = fmt.Sprintf("%s-%d", l.Name, i+1)
+			}
 		}
 		p, err := l.Compile()
 		if err != nil {

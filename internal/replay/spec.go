@@ -16,10 +16,10 @@ import (
 //	fixed_window 1000 align day zone Europe/Berlin
 //	pacing 5/1s max_delay 2s
 //
-// The words are burst, max_delay, align, zone, buckets, headroom and name; the limit is
-// called name unless it says otherwise.
-func ParseSpec(name, text string) (escapement.Limit, error) {
-	l := escapement.Limit{Name: name}
+// The words are burst, max_delay, align, zone, buckets, headroom and name; without a
+// name the limit has none yet.
+func ParseSpec(text string) (escapement.Limit, error) {
+	var l escapement.Limit
 	words := strings.Fields(text)
 	bad := func(format string, args ...any) (escapement.Limit, error) {
 		return l, fmt.Errorf("replay: limit %q: %s", text, fmt.Sprintf(format, args...))

@@ -74,14 +74,21 @@ func (in *Input) text(b *strings.Builder) {
 		fmt.Fprintf(b, "  %s to %s, %v; at most %s units in a second (%s)\n", in.From, in.To, in.Span(), number(in.Peak.Units), in.Peak.At)
 	}
 	if in.Broken > 0 {
-		fmt.Fprintf(b, "  %s broken lines were left out%s\n", number(in.Broken), lines(in.BrokenAt, in.Broken))
+		fmt.Fprintf(b, "  broken and left out: %s%s\n", countLines(in.Broken), lines(in.BrokenAt, in.Broken))
 	}
 	if in.OutOfOrder > 0 {
-		fmt.Fprintf(b, "  %s lines are out of order, by up to %s; each was taken at the latest time before it%s\n", number(in.OutOfOrder), in.BackMost, lines(in.OrderAt, in.OutOfOrder))
+		fmt.Fprintf(b, "  out of order, taken at the latest time so far: %s, by up to %s%s\n", countLines(in.OutOfOrder), in.BackMost, lines(in.OrderAt, in.OutOfOrder))
 	}
 	if in.Damage != "" {
 		fmt.Fprintf(b, "  the input could not be read to its end: %s\n", in.Damage)
 	}
+}
+
+func countLines(n int64) string {
+	if n == 1 {
+		return "1 line"
+	}
+	return number(n) + " lines"
 }
 
 // lines names the first of the lines that something is wrong with.
@@ -98,22 +105,29 @@ func lines(at []Line, all int64) string {
 
 // compare sets the sums side by side.
 func (r *Report) compare(b *strings.Builder) {
-	b.WriteByte('\n')
-	w := tabwriter.NewWriter(b, 0, 0, 3, ' ', tabwriter.AlignRight)
-	row := func(name string, value func(s *SetReport) string) {
-		fmt.Fprint(w, name, "\t")
-		for i := range r.Sets {
-			fmt.Fprint(w, value(&r.Sets[i]), "\t")
-		}
-		fmt.Fprintln(w)
+	rows := []struct {
+		name  string
+		value func(s *SetReport) string
+	}{
+		{"", func(s *SetReport) string { return s.Name }},
+		{"admitted", func(s *SetReport) string { return number(s.Admitted) }},
+		{"refused", func(s *SetReport) string { return number(s.Refused) }},
+		{"refused share", func(s *SetReport) string { return share(s.Refused, s.Admitted+s.Refused) }},
+		{"refused units", func(s *SetReport) string { return number(s.RefusedUnits) }},
+		{"busiest second", func(s *SetReport) string { return number(s.Peak.Units) }},
 	}
-	row("", func(s *SetReport) string { return s.Name })
-	row("admitted", func(s *SetReport) string { return number(s.Admitted) })
-	row("refused", func(s *SetReport) string { return number(s.Refused) })
-	row("refused share", func(s *SetReport) string { return share(s.Refused, s.Admitted+s.Refused) })
-	row("refused units", func(s *SetReport) string { return number(s.RefusedUnits) })
-	row("busiest second", func(s *SetReport) string { return number(s.Peak.Units) })
-	_ = w.Flush() // a strings.Builder takes everything
+	b.WriteByte('\n')
+	for _, row := range rows {
+		fmt.Fprintf(b, "%-14s", row.name)
+		for i := range r.Sets {
+			width := 0
+			for _, other := range rows {
+				width = max(width, utf8.RuneCountInString(other.value(&r.Sets[i])))
+			}
+			fmt.Fprintf(b, "   %*s", width, row.value(&r.Sets[i]))
+		}
+		b.WriteByte('\n')
+	}
 }
 
 func (l *LimitReport) text(b *strings.Builder) {
@@ -128,6 +142,8 @@ func (l *LimitReport) text(b *strings.Builder) {
 	}
 	if len(l.Key) > 0 {
 		fmt.Fprintf(b, ", by %s", strings.Join(l.Key, " and "))
+	} else {
+		b.WriteString(", all together")
 	}
 	if l.Shadow {
 		b.WriteString(", shadow")
@@ -158,9 +174,9 @@ func (l *LimitReport) text(b *strings.Builder) {
 		return
 	}
 	w = tabwriter.NewWriter(b, 0, 0, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprint(w, "  refused\tadmitted\t  key\n")
+	fmt.Fprint(w, "refused\tadmitted\t   key\n")
 	for _, k := range l.Worst {
-		fmt.Fprintf(w, "  %s\t%s\t  %s\n", number(k.Refused), number(k.Admitted), keyText(k.Key))
+		fmt.Fprintf(w, "%s\t%s\t   %s\n", number(k.Refused), number(k.Admitted), keyText(k.Key))
 	}
 	_ = w.Flush()
 }
