@@ -95,7 +95,19 @@ type world struct {
 // their own. A nil clock is the real one.
 func serve(t testing.TB, clock *script, c *config.Config, opts ...Option) *world {
 	t.Helper()
-	w := &world{t: t, clock: clock, conf: c}
+	var o []memstore.Option
+	if clock != nil {
+		o = append(o, memstore.WithClock(clock))
+	}
+	w := serveWith(t, memstore.New(o...), c, opts...)
+	w.clock = clock
+	return w
+}
+
+// serveWith is serve on a store that the gateway will close.
+func serveWith(t testing.TB, store *memstore.Store, c *config.Config, opts ...Option) *world {
+	t.Helper()
+	w := &world{t: t, conf: c}
 	ok := http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, "ok") })
 	w.handler.Store(&ok)
 	up := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -108,7 +120,7 @@ func serve(t testing.TB, clock *script, c *config.Config, opts ...Option) *world
 			rt.Upstream = toNode(up.URL)
 		}
 	}
-	w.start(clock, opts)
+	w.start(store, opts)
 	return w
 }
 
@@ -116,16 +128,12 @@ func toNode(url string) *config.Upstream {
 	return &config.Upstream{Nodes: []config.Node{{Addr: strings.TrimPrefix(url, "http://"), Weight: 1}}}
 }
 
-func (w *world) start(clock *script, opts []Option) {
+func (w *world) start(store *memstore.Store, opts []Option) {
 	w.t.Helper()
 	if w.conf.Listen == "" {
 		w.conf.Listen, w.conf.Admin = "127.0.0.1:0", "127.0.0.1:0"
 	}
-	var o []memstore.Option
-	if clock != nil {
-		o = append(o, memstore.WithClock(clock))
-	}
-	g, err := New(w.conf, memstore.New(o...), slog.New(slog.NewTextHandler(w.t.Output(), nil)), opts...)
+	g, err := New(w.conf, store, slog.New(slog.NewTextHandler(w.t.Output(), nil)), opts...)
 	if err != nil {
 		w.t.Fatal(err)
 	}

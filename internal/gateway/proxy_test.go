@@ -6,10 +6,12 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -167,9 +169,9 @@ func TestRetry(t *testing.T) {
 		}
 	}
 
-	var seen int
+	var seen atomic.Int64
 	cut := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		seen++
+		seen.Add(1)
 		conn, _, _ := rw.(http.Hijacker).Hijack()
 		conn.Close()
 	}))
@@ -183,8 +185,8 @@ func TestRetry(t *testing.T) {
 	if got := w.do(r); got.code != 502 {
 		t.Errorf("got %d", got.code)
 	}
-	if seen != 1 {
-		t.Errorf("the upstream saw %d requests, want 1", seen)
+	if n := seen.Load(); n != 1 {
+		t.Errorf("the upstream saw %d requests, want 1", n)
 	}
 }
 
@@ -330,6 +332,7 @@ func TestHTTP2(t *testing.T) {
 		fmt.Fprintf(rw, "%s %s %s", r.Proto, r.Header.Get("X-Forwarded-Proto"), r.Host)
 	}))
 	up.EnableHTTP2 = true
+	up.Config.ErrorLog = log.New(t.Output(), "", 0)
 	up.StartTLS()
 	defer up.Close()
 	cert, keyFile := certificate(t)

@@ -28,8 +28,8 @@ const (
 	mostResets = 20
 )
 
-// Watch reloads on SIGHUP and when the content of one of the files changes, until ctx
-// ends. Their directories are watched, so that a file may be replaced, or be a link that
+// Watch reloads on SIGHUP and when the content of one of the files changes, or that of
+// the listener's certificate, until ctx ends. Their directories are watched, so that a file may be replaced, or be a link that
 // is switched, as editors and Kubernetes do. A configuration with errors changes nothing.
 // Where files cannot be watched, SIGHUP still works.
 func (g *Gateway) Watch(ctx context.Context, paths []string, load Load) {
@@ -44,10 +44,10 @@ func (g *Gateway) Watch(ctx context.Context, paths []string, load Load) {
 	} else {
 		defer w.Close()
 		events, faults = w.Events, w.Errors
-		g.watchFolders(w, paths)
+		g.watchFolders(w, g.watched(paths))
 	}
 	// What changed between the first reading and the watch would be missed.
-	seen := fingerprint(paths)
+	seen := fingerprint(g.watched(paths))
 	if c, _ := load(); c != nil && !reflect.DeepEqual(c, g.current.Load().config) {
 		_ = g.Reload(c) // logged and counted there
 	}
@@ -60,7 +60,7 @@ func (g *Gateway) Watch(ctx context.Context, paths []string, load Load) {
 		case <-ctx.Done():
 			return
 		case <-hup:
-			seen = fingerprint(paths)
+			seen = fingerprint(g.watched(paths))
 			g.reloadFrom(load)
 		case <-events:
 			if resets++; resets <= mostResets {
@@ -70,13 +70,24 @@ func (g *Gateway) Watch(ctx context.Context, paths []string, load Load) {
 			quietly.Reset(settle) // events were lost: look at the files themselves
 		case <-quietly.C:
 			resets = 0
-			g.watchFolders(w, paths)
-			if now := fingerprint(paths); now != seen {
+			// Taken before the files are read: what changes meanwhile is another event.
+			if now := fingerprint(g.watched(paths)); now != seen {
 				seen = now
 				g.reloadFrom(load)
 			}
+			if w != nil {
+				g.watchFolders(w, g.watched(paths))
+			}
 		}
 	}
+}
+
+// watched adds the files that the configuration in force names.
+func (g *Gateway) watched(paths []string) []string {
+	if t := g.current.Load().config.TLS; t != nil {
+		paths = append(paths[:len(paths):len(paths)], t.Cert, t.Key)
+	}
+	return paths
 }
 
 // watchFolders watches where the paths are and where they lead to.
