@@ -177,6 +177,7 @@ func (s *Store) reclaim(sh *shard, now algo.Store, hash uint64) bool {
 		if sh.slots[i].hash != 0 && s.stale(sh, i, now) {
 			s.release(sh, i)
 			sh.remove(i)
+			sh.dropped++
 			return true
 		}
 	}

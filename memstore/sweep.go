@@ -65,6 +65,7 @@ func (s *Store) filter(sh *shard, now algo.Store) {
 			return true
 		}
 		s.release(sh, i)
+		sh.dropped++
 		return false
 	})
 	if s.keyed {
@@ -96,6 +97,5 @@ func (s *Store) release(sh *shard, i int) {
 	if s.keyed {
 		sh.text.drop(sh.texts[i])
 	}
-	sh.dropped++
 	s.keys.Add(-1)
 }
