@@ -190,3 +190,29 @@ func TestWithCountKeepsTheGrid(t *testing.T) {
 		}
 	}
 }
+
+func TestRebaseSlack(t *testing.T) {
+	for _, q := range []algo.Params{
+		{Algorithm: algo.TokenBucket, Count: 1, Per: sec},
+		{Algorithm: algo.FixedWindow, Count: 1, Per: sec},
+		{Algorithm: algo.FixedWindow, Count: 1, Per: sec, FirstUse: true},
+		{Algorithm: algo.SlidingWindow, Count: 1, Per: sec},
+		{Algorithm: algo.RollingWindow, Count: 1, Per: sec},
+		{Algorithm: algo.RollingWindow, Count: 1000, Per: 128 * sec},
+		{Algorithm: algo.Pacing, Count: 1, Per: sec},
+	} {
+		p := compile(t, q)
+		s := fresh(p)
+		p.Take(s, epoch, p.Capacity())
+		if p.Rebase(s, epoch-2_000_000) {
+			t.Errorf("%v: moved by two seconds", q.Algorithm)
+		}
+		if !p.Rebase(s, epoch-2_000_001) {
+			t.Errorf("%v: not moved by more than two seconds", q.Algorithm)
+		}
+		// What was taken still counts on the other side of the step.
+		if v := p.Reserve(s, epoch-2_000_001, 1, 0); v.Admitted || v.RetryAfter() > 130*sec {
+			t.Errorf("%v: admitted %v, retry after %d", q.Algorithm, v.Admitted, v.RetryAfter())
+		}
+	}
+}
