@@ -77,7 +77,7 @@ func (p *replay) block(b *trace.Block, read int64) error {
 		at := moment{algo.Store(e.At), b.Number(e)}
 		if at.time < p.last.time && p.began {
 			if p.opts.Strict {
-				return fmt.Errorf("replay: line %d: %v before line %d: %w", at.line, p.last.time-at.time, p.last.line, ErrStrict)
+				return fmt.Errorf("replay: line %d: %s before line %d: %w", at.line, span(algo.Span(p.last.time-at.time)), p.last.line, ErrStrict)
 			}
 			p.in.outOfOrder(at, p.last)
 			at.time = p.last.time

@@ -31,6 +31,6 @@ func (m *memory) Announce(p *escapement.Plan) { m.store.Adopt(p) }
 // Woken does what the store's own goroutine does four times a second.
 func (m *memory) Woken() { m.line.Sync() }
 
-func (m *memory) Keys() int64 { return 0 }
+func (m *memory) Keys() int64 { return m.store.Stats().Keys }
 
 func (m *memory) Close() error { return m.store.Close() }

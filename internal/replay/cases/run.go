@@ -11,27 +11,59 @@ import (
 	"github.com/escapement-io/escapement"
 )
 
-// Run runs cases one after the other, each on a store of its own. progress, if it is not
-// nil, is told after each.
+// atATime is how many cases are run at a time: some wait for a store to sweep itself.
+const atATime = 8
+
+// Run runs cases, each on a store of its own, and reports in their order. progress, if it
+// is not nil, is told how many are done, one call at a time.
 func Run(ctx context.Context, cases []Case, b Backend, progress func(done int)) (*Report, error) {
+	type outcome struct {
+		skip     string
+		failures []Failure
+		err      error
+	}
+	outcomes := make([]outcome, len(cases))
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	next, done := 0, 0
+	for range atATime {
+		wg.Go(func() {
+			for {
+				mu.Lock()
+				i := next
+				next++
+				mu.Unlock()
+				if i >= len(cases) || ctx.Err() != nil {
+					return
+				}
+				c, o := &cases[i], &outcomes[i]
+				if o.skip = c.cannot(b); o.skip == "" {
+					o.failures, o.err = c.run(ctx, b)
+				}
+				mu.Lock()
+				if done++; progress != nil {
+					progress(done)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	r := &Report{Cases: len(cases), Failed: []Failure{}, Skipped: []Skip{}}
-	for i := range cases {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		c := &cases[i]
-		if reason := c.cannot(b); reason != "" {
-			r.Skipped = append(r.Skipped, Skip{c.ID, reason})
-		} else if failures, err := c.run(ctx, b); err != nil {
-			return nil, fmt.Errorf("case %s, line %d: %w", c.ID, c.Line, err)
-		} else if len(failures) > 0 {
-			failures[0].More = len(failures) - 1
-			r.Failed = append(r.Failed, failures[0])
-		} else {
+	for i, o := range outcomes {
+		switch {
+		case o.err != nil:
+			return nil, fmt.Errorf("case %s, line %d: %w", cases[i].ID, cases[i].Line, o.err)
+		case o.skip != "":
+			r.Skipped = append(r.Skipped, Skip{cases[i].ID, o.skip})
+		case len(o.failures) > 0:
+			o.failures[0].More = len(o.failures) - 1
+			r.Failed = append(r.Failed, o.failures[0])
+		default:
 			r.Passed++
-		}
-		if progress != nil {
-			progress(i + 1)
 		}
 	}
 	return r, nil
