@@ -1,8 +1,10 @@
 package tree
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -193,23 +195,23 @@ func (v Value) Duration(least, most time.Duration) (time.Duration, bool) {
 	return 0, false
 }
 
-// parseDuration is time.ParseDuration with days.
+var duration = regexp.MustCompile(`^([0-9]+d)?([0-9]+(\.[0-9]+)?(ns|us|µs|μs|ms|s|m|h))*$`)
+
+// parseDuration is time.ParseDuration without signs and with days.
 func parseDuration(s string) (time.Duration, error) {
+	if s == "" || !duration.MatchString(s) {
+		return 0, errors.New("not a duration")
+	}
 	days, rest, found := strings.Cut(s, "d")
 	if !found {
 		return time.ParseDuration(s)
 	}
 	n, err := strconv.ParseUint(days, 10, 16)
-	if err != nil {
-		return 0, err
+	if err != nil || rest == "" {
+		return time.Duration(n) * 24 * time.Hour, err
 	}
-	var more time.Duration
-	if rest != "" {
-		if more, err = time.ParseDuration(rest); err != nil {
-			return 0, err
-		}
-	}
-	return time.Duration(n)*24*time.Hour + more, nil
+	more, err := time.ParseDuration(rest)
+	return time.Duration(n)*24*time.Hour + more, err
 }
 
 // Items are the values of a list, at most limit of them.
