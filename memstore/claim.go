@@ -56,6 +56,35 @@ func patience(c *escapement.Claim) algo.Span {
 	return algo.Span(max(0, c.Patience) / time.Microsecond)
 }
 
+// judge answers a claim as if it asked for total, what all claims on its record ask for
+// together. The state is a copy, but its ring is not, and stays as it is.
+func judge(core *algo.Plan, st algo.State, now algo.Store, c *escapement.Claim, total int64) algo.Verdict {
+	switch c.Mode {
+	case escapement.Take:
+		if core.Algorithm() != algo.RollingWindow {
+			whole := *c
+			whole.Cost = total
+			return ask(core, &st, now, &whole)
+		}
+	case escapement.TakeUpTo, escapement.Charge, escapement.Refund:
+		return algo.Verdict{Admitted: true} // never refused
+	case escapement.Peek:
+	}
+	return core.Peek(&st, now, total)
+}
+
+// sharing is what a claim becomes if it is refused although the sum of its record was
+// admitted: a later claim on a pacing limit shares the turn of the first.
+func sharing(c *escapement.Claim) escapement.Claim {
+	shared := *c
+	if c.Mode == escapement.Take {
+		shared.Mode, shared.Receipt = escapement.Charge, algo.Receipt{}
+	} else {
+		shared.Cost = 0
+	}
+	return shared
+}
+
 // keeps reports whether the claim, put to a state as new, leaves something to remember.
 func keeps(core *algo.Plan, st *algo.State, now algo.Store, c *escapement.Claim) bool {
 	switch c.Mode {

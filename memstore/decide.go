@@ -180,13 +180,7 @@ func (g *group) judge() {
 			}
 		}
 		st, _ := g.state(i)
-		whole := *c
-		whole.Cost = p.total
-		if c.Mode == escapement.Take && p.limit.newest.slots == 0 {
-			p.verdict = ask(p.plan.Core(), &st, g.now, &whole)
-		} else {
-			p.verdict = p.plan.Core().Peek(&st, g.now, p.total)
-		}
+		p.verdict = judge(p.plan.Core(), st, g.now, c, p.total)
 		p.idle = !p.verdict.Admitted
 	}
 }
@@ -294,14 +288,8 @@ func (g *group) settle(i int, admitted bool) escapement.Decision {
 	// All room is reserved by now: decide cannot fail.
 	v, _ := s.decide(sh, g.now, p.limit, p.plan, p.hash, c, true)
 	if !v.Admitted && p.repeated {
-		// The sum was admitted: a later claim of a pacing limit shares the turn of the first.
-		charge := *c
-		if c.Mode == escapement.Take {
-			charge.Mode, charge.Receipt = escapement.Charge, algo.Receipt{}
-		} else {
-			charge.Cost = 0
-		}
-		v, _ = s.decide(sh, g.now, p.limit, p.plan, p.hash, &charge, true)
+		shared := sharing(c)
+		v, _ = s.decide(sh, g.now, p.limit, p.plan, p.hash, &shared, true)
 	}
 	return escapement.Decide(p.plan, v, escapement.Exact)
 }

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/escapement-io/escapement"
 	"github.com/escapement-io/escapement/clock"
@@ -100,8 +99,9 @@ func BenchmarkRatio(b *testing.B) {
 	})
 	b.Run("one", func(b *testing.B) {
 		s := newStore(b)
+		free, closed := NewSingle(wide), NewSingle(shut)
 		var word atomic.Int64
-		ratios(b, []string{"word", "admitted", "refused"}, []func(n int){
+		ratios(b, []string{"word", "admitted", "refused", "single-admitted", "single-refused"}, []func(n int){
 			func(n int) {
 				for range n {
 					now := int64(clock.Mono())
@@ -122,7 +122,16 @@ func BenchmarkRatio(b *testing.B) {
 					s.DecideOne(ctx, escapement.Claim{Plan: shut, Key: "0123456789abcdef", Cost: 1})
 				}
 			},
+			func(n int) {
+				for range n {
+					free.DecideOne(ctx, escapement.Claim{Plan: wide, Cost: 1})
+				}
+			},
+			func(n int) {
+				for range n {
+					closed.DecideOne(ctx, escapement.Claim{Plan: shut, Cost: 1})
+				}
+			},
 		})
 	})
-	_ = time.Second
 }

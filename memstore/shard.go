@@ -146,19 +146,40 @@ func (s *Store) widen(sh *shard, now algo.Store) {
 	}
 }
 
-// reserve counts one more record, if the cap allows it or one of this shard can go.
+// reserve counts one more record, if the cap allows it or another can go.
 func (s *Store) reserve(sh *shard, now algo.Store, hash uint64) bool {
-	if s.keys.Add(1) <= s.max {
+	if s.count() {
 		return true
 	}
-	s.keys.Add(-1)
 	s.hurry.Store(true)
-	if !s.reclaim(sh, now, hash) {
-		if algo.Span(now-sh.swept) < fullPause {
-			return false
+	if s.reclaim(sh, now, hash) && s.count() {
+		return true
+	}
+	s.filterDue(sh, now)
+	for range otherShards {
+		if s.count() {
+			return true
 		}
+		// Never wait for a second lock: it may be held by one who waits for this.
+		if o := &s.shards[s.hand.Add(1)&s.mask]; o.mu.TryLock() {
+			s.filterDue(o, o.instant(now))
+			o.mu.Unlock()
+		}
+	}
+	return s.count()
+}
+
+// otherShards is how many other shards a claim at the cap looks at.
+const otherShards = 4
+
+func (s *Store) filterDue(sh *shard, now algo.Store) {
+	if algo.Span(now-sh.swept) >= fullPause {
 		s.filter(sh, now)
 	}
+}
+
+// count counts one more record, if the cap allows it.
+func (s *Store) count() bool {
 	if s.keys.Add(1) <= s.max {
 		return true
 	}

@@ -32,7 +32,8 @@ type Store struct {
 	plans  plans
 
 	keys  atomic.Int64
-	hurry atomic.Bool // someone was refused at the cap
+	hurry atomic.Bool   // someone met the cap
+	hand  atomic.Uint64 // the shard that is looked at next at the cap
 
 	closing sync.Once
 	quit    chan struct{}

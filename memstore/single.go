@@ -1,0 +1,213 @@
+package memstore
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/escapement-io/escapement"
+	"github.com/escapement-io/escapement/algo"
+	"github.com/escapement-io/escapement/clock"
+)
+
+// Single is a store for one limit without keys: whatever the key of a claim, there is one
+// record. A token_bucket or gcra limit on a clock.Line is one word, changed without a lock
+// unless its numbers are extreme; everything else stands under a mutex. It needs no Close
+// and, unlike a Store, does not count the time the machine is suspended: that refills less.
+//
+//	limiter := escapement.NewLimiter(memstore.NewSingle(plan), plan)
+type Single struct {
+	plan  *escapement.Plan
+	clock Clock
+	line  *clock.Line
+	cell  cell
+	_     [32]byte // keeps the word in a cache line of its own
+	word  atomic.Int64
+	_     [56]byte
+
+	mu    sync.Mutex
+	state algo.State // guarded by mu; unused with a cell
+	last  algo.Store // guarded by mu
+}
+
+var _ escapement.FastStore = (*Single)(nil)
+
+// cell says how a bucket's state is one word: the credits drained between start and the
+// instant of the state, plus its backlog. Less what has drained until now, that is the
+// backlog of now.
+type cell struct {
+	used  bool
+	start int64 // in ticks
+	tick  int64
+	n     int64 // credits drained in a tick
+}
+
+// NewSingle makes a store for the limit of a plan, on a new clock.Line unless told
+// another clock. Options about keys mean nothing to it.
+func NewSingle(plan *escapement.Plan, opts ...Option) *Single {
+	var o Store
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if o.clock == nil {
+		o.clock = clock.NewLine()
+	}
+	s := &Single{plan: plan, clock: o.clock}
+	s.state.Ring = make([]uint32, plan.Core().Slots())
+	if line, ok := o.clock.(*clock.Line); ok {
+		s.line = line
+		s.cell = newCell(plan.Core(), line.Now())
+	}
+	return s
+}
+
+func newCell(p *algo.Plan, now algo.Store) cell {
+	if a := p.Algorithm(); a != algo.TokenBucket && a != algo.GCRA {
+		return cell{}
+	}
+	q := p.Numbers()
+	c := cell{start: int64(now) / int64(q.Tick), tick: int64(q.Tick), n: q.N}
+	// From now until the last instant the word must hold what drains beside a full backlog.
+	ticks := int64(algo.MaxInstant)/c.tick - c.start
+	c.used = ticks > 0 && c.n <= (1<<62)/ticks
+	return c
+}
+
+// drained is the credits drained between start and an instant.
+func (c *cell) drained(now algo.Store) int64 {
+	t := int64(now)
+	if c.tick != 1 {
+		t /= c.tick
+	}
+	return (t - c.start) * c.n
+}
+
+// unpack is the state that a word stands for, at now.
+func (c *cell) unpack(word, drained int64, now algo.Store) algo.State {
+	if c.tick != 1 {
+		now -= now % algo.Store(c.tick)
+	}
+	return algo.State{At: now, A: max(0, word-drained)}
+}
+
+// check wants the plan that the Single was made for, or a variant of it.
+func (s *Single) check(c *escapement.Claim) error {
+	if err := check(c); err != nil {
+		return err
+	}
+	if c.Plan.ID() != s.plan.ID() {
+		return fmt.Errorf("%w: limit %s on a Single that was made for another plan of %s; make one for it", escapement.ErrRequest, c.Plan.Limit().Name, s.plan.Limit().Name)
+	}
+	return nil
+}
+
+// DecideOne answers a claim that stands alone, without allocating.
+func (s *Single) DecideOne(_ context.Context, c escapement.Claim) (d escapement.Decision, err error) {
+	if err := s.check(&c); err != nil {
+		return d, err
+	}
+	if s.cell.used && c.Mode == escapement.Take && c.Patience == 0 {
+		s.take(&c, &d)
+		return d, nil
+	}
+	var v algo.Verdict
+	s.change(func(st *algo.State, now algo.Store) bool {
+		v = ask(c.Plan.Core(), st, now, &c)
+		return v.Admitted && c.Mode != escapement.Peek
+	})
+	return escapement.Decide(c.Plan, v, escapement.Exact), nil
+}
+
+// take is the short way. The word is loaded before the clock is read, so that no time on
+// it lies ahead of the reading.
+func (s *Single) take(c *escapement.Claim, d *escapement.Decision) {
+	for {
+		word := s.word.Load()
+		now := s.line.Now()
+		drained := s.cell.drained(now)
+		st := s.cell.unpack(word, drained, now)
+		escapement.DecideTake(d, c.Plan, &st, now, c.Cost)
+		if !d.Allowed || s.word.CompareAndSwap(word, drained+st.A) {
+			return
+		}
+		*d = escapement.Decision{}
+	}
+}
+
+// change puts a question to the state until its answer stands. The question says whether
+// it changed the state; it may be asked more than once.
+func (s *Single) change(question func(st *algo.State, now algo.Store) bool) {
+	if !s.cell.used {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.last = max(s.last, min(s.clock.Now(), algo.MaxInstant))
+		question(&s.state, s.last)
+		return
+	}
+	for {
+		word := s.word.Load()
+		now := s.line.Now()
+		drained := s.cell.drained(now)
+		st := s.cell.unpack(word, drained, now)
+		if !question(&st, now) || s.word.CompareAndSwap(word, drained+st.A) {
+			return
+		}
+	}
+}
+
+// Decide answers each request as a Store would whose every claim has the same key.
+func (s *Single) Decide(ctx context.Context, requests []escapement.Request, answers []escapement.Answer) {
+	for i := range min(len(requests), len(answers)) {
+		s.answer(requests[i].Claims, &answers[i])
+	}
+}
+
+func (s *Single) answer(claims []escapement.Claim, a *escapement.Answer) {
+	*a = escapement.Answer{Parts: a.Parts[:0]}
+	a.Err = checkAll(claims)
+	for i := range claims {
+		if a.Err == nil {
+			a.Err = s.check(&claims[i])
+		}
+	}
+	if a.Err != nil {
+		return
+	}
+	s.change(func(st *algo.State, now algo.Store) bool {
+		a.Parts = a.Parts[:0]
+		a.Admitted = together(st, now, claims, &a.Parts)
+		return a.Admitted
+	})
+	a.Admitted = a.Admitted || s.plan.Limit().Shadow
+	a.Outcome = escapement.Decided
+}
+
+// together judges claims on one state by their sum, and charges all of them or none.
+func together(st *algo.State, now algo.Store, claims []escapement.Claim, parts *[]escapement.Decision) bool {
+	total := int64(0)
+	for i := range claims {
+		total += claims[i].Cost
+	}
+	admitted := true
+	var verdicts [escapement.MaxClaims]algo.Verdict
+	for i := range claims {
+		verdicts[i] = judge(claims[i].Plan.Core(), *st, now, &claims[i], total)
+		admitted = admitted && verdicts[i].Admitted
+	}
+	for i := range claims {
+		c := &claims[i]
+		core, v := c.Plan.Core(), verdicts[i]
+		switch {
+		case admitted:
+			if v = ask(core, st, now, c); !v.Admitted {
+				shared := sharing(c)
+				v = ask(core, st, now, &shared)
+			}
+		case v.Admitted:
+			v = core.Peek(st, now, 0)
+		}
+		*parts = append(*parts, escapement.Decide(c.Plan, v, escapement.Exact))
+	}
+	return admitted
+}
