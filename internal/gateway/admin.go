@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/escapement-io/escapement"
+	"github.com/escapement-io/escapement/memstore"
 )
 
 // LimitStatus is what /limits shows of a limit. The numbers are since the start of the
@@ -36,6 +37,17 @@ type Status struct {
 	Held          int64         `json:"held"` // requests waiting for their turn
 	ReloadsOK     int64         `json:"reloads_ok"`
 	ReloadsFailed int64         `json:"reloads_failed"`
+	Memory        *MemoryStatus `json:"memory,omitempty"` // absent if the store is not this process's memory
+}
+
+// MemoryStatus is what /limits shows of a store in memory, over all limits.
+type MemoryStatus struct {
+	Keys    int64  `json:"keys"`
+	MaxKeys int64  `json:"max_keys"`
+	Bytes   int64  `json:"bytes"`
+	Refused uint64 `json:"refused"` // claims for unknown keys that met the cap
+	Dropped uint64 `json:"dropped"` // records that were as good as new
+	Adopted uint64 `json:"adopted"` // records brought under a changed limit
 }
 
 // Status reads the counters.
@@ -47,6 +59,10 @@ func (g *Gateway) Status() Status {
 	}
 	for i, l := range s.limits {
 		st.Limits[i] = l.status()
+	}
+	if m, ok := g.store.(*memstore.Store); ok {
+		memory := MemoryStatus(m.Stats())
+		st.Memory = &memory
 	}
 	return st
 }

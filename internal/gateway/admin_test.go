@@ -41,6 +41,12 @@ func TestAdmin(t *testing.T) {
 	if len(st.Limits) != 1 || st.Limits[0] != want {
 		t.Errorf("got %+v, want %+v", st.Limits, want)
 	}
+	if st.Memory == nil || st.Memory.Keys != 1 || st.Memory.MaxKeys != memstore.DefaultMaxKeys {
+		t.Errorf("got %+v", st.Memory)
+	}
+	if r := w.admin("/config"); r.code != 200 || !strings.Contains(r.body, `"headroom": 20`) {
+		t.Errorf("config: got %d %s", r.code, r.body)
+	}
 	res, err := w.client.Post("http://"+w.g.AdminAddr().String()+"/limits", "text/plain", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -74,7 +74,8 @@ func (x *exchange) collect() *refusal {
 			skipped |= x.rt.rules[i]
 			continue
 		case problem == errWindows:
-			l.counts.refused.Add(1)
+			l.counts.invalid.Add(1)
+			x.g.quiet.log("requests ask for too many different windows; one more was refused", "limit", l.Name, "most", maxWindows)
 			return &l.refusal
 		case problem != nil:
 			l.counts.invalid.Add(1)

@@ -59,9 +59,6 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (x *exchange) end() {
-	if x.body != nil {
-		x.body.timer.Stop()
-	}
 	x.vars = vars{hostname: x.vars.hostname}
 	x.asked.reset()
 	clear(x.not)
@@ -74,7 +71,10 @@ func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {
 	x.peer = peerAddr(r)
 	x.consumer = x.snap.who.fromHeader(r, x.peer)
 	x.client = httplimit.ClientAddr(r, x.snap.clients)
-	if x.rt = x.snap.router.match(x.host, x.path, r.Method); x.rt == nil {
+	if r.Method != http.MethodConnect { // a tunnel has no path, and leads past every limit
+		x.rt = x.snap.router.match(x.host, x.path, r.Method)
+	}
+	if x.rt == nil {
 		noRoute.write(w)
 		return
 	}
@@ -210,7 +210,7 @@ type answerBody struct {
 
 func (b *answerBody) Close() error {
 	b.once.Do(func() { b.node.active.Add(-1) })
-	return b.impatient.Close()
+	return b.ReadCloser.Close()
 }
 
 // watchResponse ends a response in whose middle the upstream sends nothing for too long.

@@ -32,7 +32,7 @@ type Gateway struct {
 
 	current   atomic.Pointer[snapshot]
 	reloading sync.Mutex
-	reloads   Reloads
+	reloads   reloads
 
 	exchanges sync.Pool
 	inflight  sync.WaitGroup

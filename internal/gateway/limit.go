@@ -31,7 +31,7 @@ type counts struct {
 	refused   atomic.Int64 // requests that this limit refused
 	shadow    atomic.Int64 // requests it would have refused as a limit in force
 	fallback  atomic.Int64 // answered by on_failure, without the store
-	invalid   atomic.Int64 // the request gave no valid count or window
+	invalid   atomic.Int64 // the request gave no valid count or window, or one window too many
 	delayed   atomic.Int64 // held until their turn
 	cancelled atomic.Int64 // gave up while they were held
 }
@@ -52,10 +52,11 @@ func compileLimit(c *config.Limit, old *limit) (*limit, error) {
 		base.Rate.Count = 1 // each request has its own; see variants
 	}
 	same := old != nil && sameLimit(&base, old.base()) && (c.Window == nil) == (old.Window == nil)
-	if same && old.variants != nil {
-		l.variants = old.variants
-	} else if c.Count != nil || c.Window != nil {
+	if c.Count != nil || c.Window != nil {
 		l.variants = &variants{base: base}
+		if same && old.variants != nil {
+			l.variants = old.variants
+		}
 	}
 	if c.Window != nil {
 		return l, nil

@@ -3,10 +3,8 @@ package gateway
 import (
 	"bufio"
 	"bytes"
-	"crypto/tls"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -251,59 +249,6 @@ func TestUpstreamSlow(t *testing.T) {
 	}
 }
 
-// TestSlowClients: one that never ends its header, or pauses in its body, is let go.
-func TestSlowClients(t *testing.T) {
-	w := serve(t, nil, oneRoute(), WithHeaderTimeout(50*time.Millisecond), WithClientTimeout(50*time.Millisecond))
-	w.echo(func(r *http.Request) string {
-		_, _ = io.Copy(io.Discard, r.Body)
-		return "done"
-	})
-	conn, err := net.Dial("tcp", w.g.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: x\r\n")
-	for i := range 1000 {
-		if _, err := fmt.Fprintf(conn, "X-%d: y\r\n", i); err != nil {
-			break
-		}
-		<-time.After(5 * time.Millisecond)
-	}
-	answer, _ := io.ReadAll(conn)
-	if n := w.passed.Load(); n != 0 || bytes.Contains(answer, []byte("200 OK")) {
-		t.Errorf("the endless header was served: %q", answer)
-	}
-
-	conn, err = net.Dial("tcp", w.g.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	fmt.Fprint(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf")
-	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if res.StatusCode != http.StatusRequestTimeout {
-		t.Errorf("a body that stalls: got %d", res.StatusCode)
-	}
-
-	conn, err = net.Dial("tcp", w.g.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: x\r\nX: %s\r\n\r\n", strings.Repeat("y", 2*maxHeader))
-	res, err = http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if res.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
-		t.Errorf("a header of %d bytes: got %d", 2*maxHeader, res.StatusCode)
-	}
-}
-
 // TestHostAndPath: pass_host, and the path and query exactly as the client sent them.
 func TestHostAndPath(t *testing.T) {
 	w := serve(t, nil, oneRoute())
@@ -323,60 +268,6 @@ func TestHostAndPath(t *testing.T) {
 		if r := w.get("/a%2Fb//c/../d?x=%20&y&x=2", "Host: client.example"); r.body != test.want+" /a%2Fb//c/../d?x=%20&y&x=2" {
 			t.Errorf("%s: got %s", test.pass, r.body)
 		}
-	}
-}
-
-// TestHTTP2 goes over TLS and HTTP/2 on both sides.
-func TestHTTP2(t *testing.T) {
-	up := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(rw, "%s %s %s", r.Proto, r.Header.Get("X-Forwarded-Proto"), r.Host)
-	}))
-	up.EnableHTTP2 = true
-	up.Config.ErrorLog = log.New(t.Output(), "", 0)
-	up.StartTLS()
-	defer up.Close()
-	cert, keyFile := certificate(t)
-	c := oneRoute(native(escapement.Limit{Name: "l", Algorithm: escapement.FixedWindow, Rate: escapement.Rate{Count: 5, Per: time.Hour}}, key("remote_addr")))
-	c.TLS = &config.TLS{Cert: cert, Key: keyFile}
-	c.Routes[0].Upstream = toNode(strings.Replace(up.URL, "https", "http", 1))
-	c.Routes[0].Upstream.Scheme = "https"
-	w := serve(t, newScript(), c)
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
-	defer transport.CloseIdleConnections()
-	w.client, w.base = &http.Client{Transport: transport, Timeout: 30 * time.Second}, "https://"+w.g.Addr().String()
-	codes := make(chan int, 9)
-	for range 9 {
-		go func() {
-			res, err := w.client.Get(w.base + "/")
-			if err != nil {
-				t.Error(err)
-				codes <- 0
-				return
-			}
-			defer res.Body.Close()
-			b, _ := io.ReadAll(res.Body)
-			if res.ProtoMajor != 2 || res.StatusCode == 200 && string(b) != "HTTP/2.0 https "+w.g.Addr().String() {
-				t.Errorf("got %s %s", res.Proto, b)
-			}
-			codes <- res.StatusCode
-		}()
-	}
-	got := map[int]int{}
-	for range 9 {
-		got[<-codes]++
-	}
-	if got[200] != 5 || got[429] != 4 {
-		t.Errorf("got %v", got)
-	}
-
-	// A certificate that nobody vouches for is refused when verification is asked for.
-	c.Routes[0].Upstream.TLSVerify = true
-	c.Limits, c.Routes[0].Limits = nil, nil
-	if err := w.g.Reload(c); err != nil {
-		t.Fatal(err)
-	}
-	if r := w.get("/"); r.code != 502 {
-		t.Errorf("verify: got %d", r.code)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/escapement-io/escapement/internal/config"
 )
 
-// Reloads counts how configurations were taken over.
-type Reloads struct{ ok, failed atomic.Int64 }
+// reloads counts how configurations were taken over.
+type reloads struct{ ok, failed atomic.Int64 }
 
 // adopter is a store that wants to know of new plans at the moment they come into force.
 type adopter interface{ Adopt(...*escapement.Plan) }

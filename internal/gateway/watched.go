@@ -57,7 +57,8 @@ func (l watchedListener) Accept() (net.Conn, error) {
 }
 
 // impatient is a body whose reads must make progress within a limit; if one does not,
-// expired is called once, from another goroutine, and must make the read end.
+// expired is called from another goroutine and must make the read end. A read that is
+// still on its way when the handler returns stays under watch.
 type impatient struct {
 	io.ReadCloser
 	limit time.Duration
@@ -80,9 +81,4 @@ func (b *impatient) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.timer.Stop()
 	return n, err
-}
-
-func (b *impatient) Close() error {
-	b.timer.Stop()
-	return b.ReadCloser.Close()
 }
