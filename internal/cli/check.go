@@ -11,9 +11,10 @@ import (
 
 // CheckCmd is escapement check.
 type CheckCmd struct {
-	Files             []string `arg:"" name:"file" help:"Configuration: native YAML or JSON, an APISIX standalone file, or plugins alone."`
+	Files             []string `arg:"" optional:"" name:"file" help:"Configuration: native YAML or JSON, an APISIX standalone file, or plugins alone."`
 	JSON              bool     `name:"json" help:"Print one JSON document."`
 	IgnoreUnsupported bool     `help:"Leave out what is not supported instead of refusing the file; what was left out is listed."`
+	Schema            bool     `help:"Print the JSON Schema of the native form instead."`
 }
 
 // checked is one file of the JSON document.
@@ -28,6 +29,13 @@ type checked struct {
 // Run prints every problem of the files with place and remedy, then what each limit
 // enforces. Exit 0: nothing but advice, 1: a mistake, 3: a file could not be read.
 func (c *CheckCmd) Run(out *Output) error {
+	if c.Schema {
+		out.Printf("%s", config.Schema)
+		return nil
+	}
+	if len(c.Files) == 0 {
+		return usage("check: no file\n  name the configurations to check")
+	}
 	var files []checked
 	failed := false
 	for _, name := range c.Files {
@@ -111,7 +119,7 @@ func printExcerpt(out *Output, line string, number, col int) {
 	}
 	runes := []rune(strings.TrimRight(line, "\r"))
 	at := min(max(col-1, 0), len(runes))
-	from := max(at-excerptWidth/2, 0)
+	from := max(min(at-excerptWidth/2, len(runes)-excerptWidth), 0)
 	to := min(from+excerptWidth, len(runes))
 	show := func(part []rune, keep bool) string {
 		return strings.Map(func(r rune) rune {

@@ -140,7 +140,7 @@ func TestSchemaAgrees(t *testing.T) {
 	for name, data := range nativeSamples(t) {
 		tried, accepted := 0, 0
 		for i, slot := range slots(t, data) {
-			for range 8 {
+			for range 4 {
 				v, err := generic(data)
 				if err != nil {
 					t.Fatal(err)
