@@ -72,11 +72,16 @@ func (w *World) at(t int64, e *Event) {
 	w.now, w.wall, w.mono, w.captured = t, e.ClockMS+e.StoreClockMS, e.MonoMS, e.CapturedMS
 }
 
-// suspend lets the machine sleep until true time t: only its boot clock goes on.
+// awake is how long before the end of a suspend the machine wakes, in ms: lines look four
+// times a second for whether it slept.
+const awake = 300
+
+// suspend lets the machine sleep until shortly before true time t: only its boot clock
+// goes on. A sleep that is shorter is none.
 func (w *World) suspend(t int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.slept += t - w.now
+	w.slept += max(0, t-awake-w.now)
 	w.now = t
 }
 
