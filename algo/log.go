@@ -2,8 +2,9 @@ package algo
 
 // The log of a rolling_window up to LogMax. Ring holds the instants of the newest Count
 // units, two words each, in a circle: A is how many there are, B where the oldest
-// stands. At is the newest instant judged. Units beyond the newest Count cannot change an
-// answer, since the newest Count alone refuse everything until the oldest of them leaves.
+// stands. At is the newest instant judged. Units beyond the newest Count, which only a
+// Charge can add, are forgotten: the newest Count alone refuse everything until the oldest
+// of them leaves. A Refund of newer ones does not bring them back.
 
 func (p *Plan) entry(s *State, i int64) Store {
 	j := 2 * ((s.B + i) % p.count)

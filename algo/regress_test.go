@@ -216,3 +216,39 @@ func TestRebaseSlack(t *testing.T) {
 		}
 	}
 }
+
+func TestAdoptKeepsTheLevel(t *testing.T) {
+	from := compile(t, algo.Params{Algorithm: algo.TokenBucket, Count: 1, Per: sec, Burst: 20})
+	drained := epoch + 10_500_000
+	for _, c := range []struct {
+		why       string
+		q         algo.Params
+		remaining int64
+		reset     algo.Span
+	}{
+		{"10.5 of 20 in a bucket of 10 is full", algo.Params{Count: 1, Per: sec, Burst: 10}, 10, 0},
+		{"10.5 of 20 in one of 11 lacks a half", algo.Params{Count: 1, Per: sec, Burst: 11}, 10, 500 * ms},
+		{"and at another rate half of its interval", algo.Params{Count: 1, Per: 60 * sec, Burst: 11}, 10, 30 * sec},
+		{"more capacity admits no more at once", algo.Params{Count: 1, Per: sec, Burst: 100}, 10, 89_500 * ms},
+	} {
+		for _, a := range buckets {
+			c.q.Algorithm = a
+			p := compile(t, c.q)
+			s := fresh(from)
+			from.Take(s, epoch, 20)
+			got := p.Adopt(from, *s, drained, nil)
+			v := p.Peek(&got, drained, 0)
+			if got.A < 0 || v.Remaining() != c.remaining || v.ResetAfter() != c.reset {
+				t.Errorf("%v: %s: remaining %d, reset after %d, want %d, %d; state %+v", a, c.why, v.Remaining(), v.ResetAfter(), c.remaining, c.reset, got)
+			}
+		}
+	}
+	// Debt stays debt, in whole units.
+	p := compile(t, algo.Params{Algorithm: algo.TokenBucket, Count: 10, Per: sec, Burst: 10})
+	s := fresh(from)
+	from.Charge(s, epoch, 25, 0)
+	got := p.Adopt(from, *s, epoch, nil)
+	if v := p.Peek(&got, epoch, 1); v.Admitted || v.RetryAfter() != 600*ms {
+		t.Errorf("debt of 5: admitted %v, retry after %d; want false, %d", v.Admitted, v.RetryAfter(), 600*ms)
+	}
+}

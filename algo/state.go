@@ -169,11 +169,7 @@ func (p *Plan) Rebase(s *State, now Store) bool {
 	switch {
 	case p.algorithm == FixedWindow || p.algorithm == SlidingWindow:
 		// Windows start on their own grid: the counts move to the window of now.
-		start, _ := p.window(now)
-		if p.firstUse {
-			start = s.At - d
-		}
-		s.At = start
+		s.At, _ = p.window(now)
 	case p.algorithm == RollingWindow && p.buckets > 0:
 		s.At = p.rebaseRing(s, now)
 	case p.algorithm == RollingWindow:
