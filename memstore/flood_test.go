@@ -172,14 +172,14 @@ func TestFloodLeavesLittleBehind(t *testing.T) {
 			}
 			s := newStore(t, opts...)
 			p := compile(t, l)
-			const live = 50_000
+			const live = 20_000
 			for i := range live {
 				mustTake(t, s, p, fmt.Sprintf("live%012d", i), 1)
 			}
 			full := s.Stats().Bytes
 			c.Advance(10 * time.Second)
 			sweepAll(s)
-			for i := range 10 * live {
+			for i := range 5 * live {
 				mustTake(t, s, p, fmt.Sprintf("once%012d", i), 1)
 				if i%2 == 0 {
 					c.Advance(time.Microsecond)

@@ -179,7 +179,9 @@ func (s *Store) retire(older map[*limit]uint32) {
 	s.plans.known.Store(number(s.plans.all))
 }
 
-// adopt brings the record at i up to the newest generation of its limit.
+// adopt brings the record at i up to the newest generation of its limit. What was as good
+// as new when its plan was replaced is as good as new under the next: the record might as
+// well have been dropped.
 func (sh *shard) adopt(i int, l *limit) {
 	sl := &sh.slots[i]
 	from := sl.tag()
@@ -203,11 +205,12 @@ func (sh *shard) adopt(i int, l *limit) {
 			if g.slots > 0 {
 				next = sh.rings.take(g.slots)
 				ring = sh.rings.at(next)
-				if old.slots > 0 {
-					st.Ring = sh.rings.at(ref)
-				}
 			}
-			st = core.Adopt(old.plan.Core(), st, g.since, ring)
+			if old.plan.Core().Fresh(&st, g.since) {
+				st = algo.State{Ring: ring}
+			} else {
+				st = core.Adopt(old.plan.Core(), st, g.since, ring)
+			}
 			if old.slots > 0 {
 				sh.rings.give(ref)
 			}

@@ -111,16 +111,11 @@ func (s *Single) DecideOne(_ context.Context, c escapement.Claim) (d escapement.
 		s.take(&c, &d)
 		return d, nil
 	}
-	var v algo.Verdict
-	s.change(func(st *algo.State, now algo.Store) bool {
-		v = ask(c.Plan.Core(), st, now, &c)
-		return v.Admitted && c.Mode != escapement.Peek
-	})
+	v := s.one(&c)
 	return escapement.Decide(c.Plan, v, escapement.Exact), nil
 }
 
-// take is the short way. The word is loaded before the clock is read, so that no time on
-// it lies ahead of the reading.
+// take is the short way: one without a reading in between.
 func (s *Single) take(c *escapement.Claim, d *escapement.Decision) {
 	for {
 		word := s.word.Load()
@@ -135,25 +130,47 @@ func (s *Single) take(c *escapement.Claim, d *escapement.Decision) {
 	}
 }
 
-// change puts a question to the state until its answer stands. The question says whether
-// it changed the state; it may be asked more than once.
-func (s *Single) change(question func(st *algo.State, now algo.Store) bool) {
+// one answers any claim.
+func (s *Single) one(c *escapement.Claim) algo.Verdict {
 	if !s.cell.used {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.last = max(s.last, min(s.clock.Now(), algo.MaxInstant))
-		question(&s.state, s.last)
-		return
+		return ask(c.Plan.Core(), &s.state, s.instant(), c)
 	}
 	for {
-		word := s.word.Load()
-		now := s.line.Now()
-		drained := s.cell.drained(now)
-		st := s.cell.unpack(word, drained, now)
-		if !question(&st, now) || s.word.CompareAndSwap(word, drained+st.A) {
-			return
+		r := s.read()
+		v := ask(c.Plan.Core(), &r.state, r.now, c)
+		if !v.Admitted || c.Mode == escapement.Peek || s.write(&r) {
+			return v
 		}
 	}
+}
+
+// instant is a reading of the clock under the mutex.
+func (s *Single) instant() algo.Store {
+	s.last = max(s.last, min(s.clock.Now(), algo.MaxInstant))
+	return s.last
+}
+
+// reading is a word taken apart.
+type reading struct {
+	word, drained int64
+	now           algo.Store
+	state         algo.State
+}
+
+// read loads the word before it reads the clock, so that no time on the word lies ahead.
+func (s *Single) read() reading {
+	r := reading{word: s.word.Load()}
+	r.now = s.line.Now()
+	r.drained = s.cell.drained(r.now)
+	r.state = s.cell.unpack(r.word, r.drained, r.now)
+	return r
+}
+
+// write puts the changed state back, unless somebody else was first.
+func (s *Single) write(r *reading) bool {
+	return s.word.CompareAndSwap(r.word, r.drained+r.state.A)
 }
 
 // Decide answers each request as a Store would whose every claim has the same key.
@@ -174,13 +191,25 @@ func (s *Single) answer(claims []escapement.Claim, a *escapement.Answer) {
 	if a.Err != nil {
 		return
 	}
-	s.change(func(st *algo.State, now algo.Store) bool {
-		a.Parts = a.Parts[:0]
-		a.Admitted = together(st, now, claims, &a.Parts)
-		return a.Admitted
-	})
-	a.Admitted = a.Admitted || s.plan.Limit().Shadow
 	a.Outcome = escapement.Decided
+	a.Admitted = s.many(claims, &a.Parts) || s.plan.Limit().Shadow
+}
+
+// many answers claims together.
+func (s *Single) many(claims []escapement.Claim, parts *[]escapement.Decision) bool {
+	if !s.cell.used {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return together(&s.state, s.instant(), claims, parts)
+	}
+	for {
+		r := s.read()
+		*parts = (*parts)[:0]
+		admitted := together(&r.state, r.now, claims, parts)
+		if !admitted || s.write(&r) {
+			return admitted
+		}
+	}
 }
 
 // together judges claims on one state by their sum, and charges all of them or none.

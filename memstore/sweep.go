@@ -50,7 +50,7 @@ func (s *Store) sweep() {
 func (s *Store) tidy(sh *shard) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if sh.used == 0 {
+	if sh.size == 0 && sh.text.data == nil {
 		return
 	}
 	s.filter(sh, sh.instant(s.now()))
