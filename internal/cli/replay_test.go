@@ -204,3 +204,50 @@ func TestReplayCases(t *testing.T) {
 		t.Errorf("exit %d, %s%s", exit, stderr, stdout)
 	}
 }
+
+// TestReplayDocument runs the commands that docs/replay.md shows and compares what it says
+// they print.
+func TestReplayDocument(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/replay.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	picture := filepath.Join(t.TempDir(), "replay.png")
+	t.Chdir("../..")
+	shown := 0
+	for _, block := range strings.Split(string(doc), "```console\n$ escapement ")[1:] {
+		block, _, _ = strings.Cut(block, "```")
+		line, want, _ := strings.Cut(block, "\n")
+		stdout, stderr, exit := command(t, words(strings.Replace(line, "replay.png", picture, 1))...)
+		if exit != ExitFine || stderr != "" {
+			t.Errorf("%s: exit %d, %s", line, exit, stderr)
+		}
+		if d := cmp.Diff(want, stdout); want != "" && d != "" {
+			t.Errorf("%s: -document +printed\n%s", line, d)
+		}
+		shown++
+	}
+	if shown != 2 {
+		t.Errorf("%d commands in the document, want 2", shown)
+	}
+	drawn, err := os.ReadFile(picture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := os.ReadFile("docs/images/replay.png"); err != nil || !bytes.Equal(drawn, kept) {
+		t.Errorf("docs/images/replay.png is not what the command draws (%v); draw it again", err)
+	}
+}
+
+// words splits a command line at spaces that are not within double quotes.
+func words(line string) []string {
+	var out []string
+	for i, part := range strings.Split(line, `"`) {
+		if i%2 == 1 {
+			out = append(out, part)
+		} else {
+			out = append(out, strings.Fields(part)...)
+		}
+	}
+	return out
+}

@@ -77,16 +77,22 @@ func (c *Chart) Write(w io.Writer, format string) error {
 	switch format {
 	case ".png":
 		canvas := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(dpi))
-		p.Draw(draw.New(canvas))
+		p.Draw(inset(draw.New(canvas)))
 		_, err = vgimg.PngCanvas{Canvas: canvas}.WriteTo(w)
 	case ".svg":
 		canvas := vgsvg.New(width, height)
-		p.Draw(draw.New(canvas))
+		p.Draw(inset(draw.New(canvas)))
 		_, err = canvas.WriteTo(w)
 	default:
 		err = fmt.Errorf("plot: unknown format %q", format)
 	}
 	return err
+}
+
+// inset keeps the edges free, where labels would be cut.
+func inset(c draw.Canvas) draw.Canvas {
+	const edge = 10
+	return draw.Crop(c, vg.Points(edge), vg.Points(-2*edge), vg.Points(edge), vg.Points(-edge))
 }
 
 func (c *Chart) draw() (*plot.Plot, error) {
@@ -96,7 +102,7 @@ func (c *Chart) draw() (*plot.Plot, error) {
 	p.Legend.Top, p.Legend.Padding = true, vg.Points(2)
 	p.BackgroundColor = color.White
 	if c.Clock {
-		p.X.Tick.Marker = plot.TimeTicks{Format: "15:04:05", Ticker: plot.DefaultTicks{}}
+		p.X.Tick.Marker = clockTicks{}
 	}
 	grid := plotter.NewGrid()
 	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{0xe8}, color.Gray{0xe8}

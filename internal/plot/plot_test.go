@@ -89,3 +89,22 @@ func TestEmpty(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestClockTicks(t *testing.T) {
+	for _, x := range []struct {
+		lo, hi float64
+		first  string
+		count  int
+	}{
+		{1_795_996_800, 1_795_996_800 + 180, "00:00:00", 13},
+		{1_795_996_801, 1_795_996_804, "00:00:01", 4},
+		{1_795_996_800 + 1, 1_795_996_800 + 86_400, "02:00", 12},
+		{1_795_996_800, 1_795_996_800 + 3*86_400, "11-30 00:00", 13},
+		{1_795_996_800, 1_795_996_800 + 4000*86_400, "2027", 8},
+	} {
+		ticks := clockTicks{}.Ticks(x.lo, x.hi)
+		if len(ticks) != x.count || !strings.HasPrefix(ticks[0].Label, x.first) {
+			t.Errorf("%v to %v: %v", x.lo, x.hi, ticks)
+		}
+	}
+}
