@@ -17,6 +17,7 @@ const description = "Rate limits that hold when clocks do not, and when instance
 type Commands struct {
 	Gateway GatewayCmd `cmd:"" help:"Proxy HTTP and enforce the limits of a configuration."`
 	Replay  ReplayCmd  `cmd:"" help:"Ask what limits would have done to a file of cases or yesterday's traffic."`
+	Doctor  DoctorCmd  `cmd:"" help:"Ask whether the time of this host, or of a fleet, is fit to limit by."`
 	Version VersionCmd `cmd:"" help:"Print the version."`
 }
 

@@ -1,0 +1,140 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+)
+
+// Bounds of what is read.
+const (
+	maxFile     = 1 << 20
+	maxFiles    = 200 // of one daemon, included ones among them
+	maxIncludes = 10  // levels
+	maxProblems = 50
+)
+
+// host reads the files of a machine below a root.
+type host struct{ fs fs.FS }
+
+// inFS is an absolute path as a file system names it.
+func inFS(name string) string { return strings.TrimPrefix(path.Clean("/"+name), "/") }
+
+// read returns a file of at most 1 MiB.
+func (h host) read(name string) (string, error) {
+	f, err := h.fs.Open(inFS(name))
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(b) > maxFile {
+		err = fmt.Errorf("longer than %d bytes", maxFile)
+	}
+	return string(b), err
+}
+
+// text is a small file, trimmed, or nothing.
+func (h host) text(name string) string {
+	s, err := h.read(name)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(s)
+}
+
+func (h host) exists(name string) bool {
+	_, err := fs.Stat(h.fs, inFS(name))
+	return err == nil
+}
+
+// glob returns absolute paths, sorted.
+func (h host) glob(pattern string) []string {
+	names, err := fs.Glob(h.fs, inFS(pattern))
+	if err != nil {
+		return nil
+	}
+	for i, n := range names {
+		names[i] = "/" + n
+	}
+	return names
+}
+
+// directive is a line of a configuration file, split at white space.
+type directive struct {
+	Place
+	words []string
+}
+
+// dialect is how the lines of a daemon's files are to be read.
+type dialect struct {
+	comment func(line string) string // the line without its comment
+	// include handles a directive that names other files; it reports false for the others.
+	include func(r *reader, d directive, depth int) bool
+}
+
+// reader collects the directives of a file and of all that it includes.
+type reader struct {
+	host       host
+	dialect    dialect
+	directives []directive
+	problems   []string
+	files      int
+}
+
+func (r *reader) problem(p Place, format string, args ...any) {
+	if len(r.problems) < maxProblems {
+		r.problems = append(r.problems, p.String()+": "+fmt.Sprintf(format, args...))
+	}
+}
+
+// String is file:line.
+func (p Place) String() string {
+	if p.Line == 0 {
+		return p.File
+	}
+	return fmt.Sprintf("%s:%d", p.File, p.Line)
+}
+
+func (r *reader) file(name string, from Place, depth int) {
+	if r.files++; r.files > maxFiles || depth > maxIncludes {
+		r.problem(from, "%s is not read: more than %d files or %d levels of them", name, maxFiles, maxIncludes)
+		return
+	}
+	text, err := r.host.read(name)
+	if err != nil {
+		r.problem(from, "%s cannot be read: %v", name, cause(err))
+		return
+	}
+	for i, line := range strings.Split(text, "\n") {
+		d := directive{Place{name, i + 1}, strings.Fields(r.dialect.comment(line))}
+		if len(d.words) == 0 || r.dialect.include(r, d, depth) {
+			continue
+		}
+		r.directives = append(r.directives, d)
+	}
+}
+
+// cause is an error without the path of the fake or real root.
+func cause(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	return err
+}
+
+// is reports whether the directive has that name; the daemons do not mind the case.
+func (d directive) is(name string) bool { return strings.EqualFold(d.words[0], name) }
+
+// option is the word after name, or nothing.
+func (d directive) option(name string) string {
+	for i, w := range d.words {
+		if strings.EqualFold(w, name) && i+1 < len(d.words) {
+			return d.words[i+1]
+		}
+	}
+	return ""
+}
