@@ -208,7 +208,9 @@ func (p *Plan) compileRate(units int64, delay Span, field string) error {
 	return &LimitError{Field: field, Problem: fmt.Sprintf("too large for exact arithmetic at %d per %d µs", p.rate, p.per), Hint: hint}
 }
 
-// Capacity is the most that can be taken at once from rest, in units.
+// Capacity is the most that can be taken at once from rest, in units. Pacing takes a claim
+// of any cost from rest and makes its successors wait; its capacity is how many claims of
+// one unit it then holds.
 func (p *Plan) Capacity() int64 { return p.count }
 
 // Algorithm is what the plan was compiled from.

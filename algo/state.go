@@ -77,7 +77,9 @@ func (p *Plan) take(v *Verdict, s *State, now Store, cost int64, patience Span) 
 // speak of the state as it is.
 func (p *Plan) Peek(s *State, now Store, cost int64) Verdict {
 	if p.algorithm == RollingWindow {
-		return p.peekRolling(s, now, cost)
+		v := p.peekRolling(s, now, cost)
+		v.none = true
+		return v
 	}
 	t := *s
 	v := p.Take(&t, now, cost)
@@ -87,6 +89,7 @@ func (p *Plan) Peek(s *State, now Store, cost int64) Verdict {
 		v = p.Take(&t, now, 0)
 		v.units, v.delay = cost, delay
 	}
+	v.none = true
 	return v
 }
 
@@ -132,17 +135,19 @@ func (p *Plan) Refund(s *State, now Store, r Receipt) Verdict {
 	if r.Units <= 0 {
 		return p.Peek(s, now, 0)
 	}
+	v := Verdict{plan: p, now: now}
 	switch p.algorithm {
 	case TokenBucket, GCRA, Pacing:
-		return p.refundBucket(s, now, r)
+		v = p.refundBucket(s, now, r)
 	case FixedWindow:
-		return p.refundFixed(s, now, r)
+		v = p.refundFixed(s, now, r)
 	case SlidingWindow:
-		return p.refundSliding(s, now, r)
+		v = p.refundSliding(s, now, r)
 	case RollingWindow:
-		return p.refundRolling(s, now, r)
+		v = p.refundRolling(s, now, r)
 	}
-	return Verdict{plan: p, now: now}
+	v.none = true
+	return v
 }
 
 // Fresh reports whether at now the state is as good as new, so that dropping it changes

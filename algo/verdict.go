@@ -8,6 +8,7 @@ type Verdict struct {
 	Dropped int64
 
 	plan  *Plan
+	none  bool // nothing was taken: a peek or a refund
 	now   Store
 	units int64 // asked for or taken
 	delay Span  // until the units count as taken; negative for a charge of the past
@@ -25,9 +26,9 @@ func (v *Verdict) Now() Store { return v.now }
 // Delay is how long an admitted caller must wait before it acts.
 func (v *Verdict) Delay() Span { return max(0, v.delay) }
 
-// Receipt is what Refund needs to give the units back.
+// Receipt is what Refund needs to give the units back; empty if nothing was taken.
 func (v *Verdict) Receipt() Receipt {
-	if !v.Admitted {
+	if !v.Admitted || v.none {
 		return Receipt{}
 	}
 	return Receipt{At: v.now + Store(v.delay), Units: v.units}
@@ -58,7 +59,7 @@ func (v *Verdict) Remaining() int64 {
 
 // RetryAfter is the least wait after which the same claim, with the same patience, is
 // admitted if nobody else asks: exact, 0 if it was admitted, Never if its cost exceeds
-// the capacity.
+// the capacity (with pacing: if it would keep its successors waiting beyond 2^53 credits).
 func (v *Verdict) RetryAfter() Span {
 	p := v.plan
 	if v.Admitted || p == nil {

@@ -153,6 +153,7 @@ func (m *Model) Do(o Op) Answer {
 		o.Kind = Take
 		a := c.Do(o)
 		m.judge.fill(&a, a.Now)
+		a.Receipt = algo.Receipt{} // nothing was taken
 		return a
 	case TakeUpTo:
 		var have Answer
@@ -194,7 +195,7 @@ func (m *Model) Do(o Op) Answer {
 		}
 	}
 	m.judge.fill(&a, now)
-	if a.Admitted && a.Units > 0 {
+	if a.Admitted && a.Units > 0 && o.Kind != Refund {
 		a.Receipt = algo.Receipt{At: at + algo.Store(a.Delay), Units: a.Units}
 	}
 	return a
