@@ -131,6 +131,7 @@ func TestMixedGenerations(t *testing.T) {
 func TestGenerationsAreForgotten(t *testing.T) {
 	c := newManual()
 	s := newStore(t, WithClock(c))
+	s.Close() // the test sweeps
 	first := compile(t, escapement.Limit{Name: "many", Rate: escapement.PerHour(1000)})
 	mustTake(t, s, first, "k", 1000)
 	for i := range 100 {

@@ -7,12 +7,10 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/escapement-io/escapement"
-	"github.com/escapement-io/escapement/clock"
 )
 
 // The floors are what the parts of any limiter cost on the machine at hand; what counts is
@@ -94,71 +92,62 @@ func newStore(tb testing.TB, opts ...Option) *Store {
 	return s
 }
 
-func BenchmarkKeyed(b *testing.B) {
-	keys := keys16(liveKeys)
-	floor := newMapStore()
-	for _, k := range keys {
-		floor.take(k)
+// heap is what the garbage collector keeps.
+func heap() float64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc)
+}
+
+// BenchmarkMemory reports the heap of a live key at several loads of the tables, and what
+// is left of the heap 10 seconds after a flood of keys that were seen once, over that of a
+// million live keys. Run it with -benchtime 1x.
+func BenchmarkMemory(b *testing.B) {
+	for name, opts := range map[string][]Option{"hashed": nil, "kept": {WithKeys()}} {
+		b.Run(name, func(b *testing.B) {
+			before := heap()
+			p := compile(b, escapement.Limit{Name: "memory", Rate: escapement.PerHour(10)})
+			s := newStore(b, opts...)
+			worst, last := 0.0, 0.0
+			for b.Loop() {
+				for i := range 1_500_000 {
+					s.DecideOne(context.Background(), escapement.Claim{Plan: p, Key: fmt.Sprintf("live%012d", i), Cost: 1})
+					if n := i + 1; n >= liveKeys && n%50_000 == 0 {
+						last = (heap() - before) / float64(n)
+						worst = max(worst, last)
+					}
+					if i+1 == liveKeys {
+						b.ReportMetric(last, "B/key-at-1e6")
+					}
+				}
+			}
+			b.ReportMetric(worst, "B/key-at-worst")
+			runtime.KeepAlive(s)
+		})
 	}
-	ctx := context.Background()
-	p := compile(b, escapement.Limit{Name: "bench", Rate: escapement.Rate{Count: 1000, Per: time.Hour}, Burst: 1_000_000})
-	s := newStore(b)
-	for _, k := range keys {
-		if _, err := s.DecideOne(ctx, escapement.Claim{Plan: p, Key: k, Cost: 1}); err != nil {
-			b.Fatal(err)
+	b.Run("flood", func(b *testing.B) {
+		before := heap()
+		p := compile(b, escapement.Limit{Name: "memory", Rate: escapement.PerSecond(10)})
+		s := newStore(b, WithMaxKeys(20_000_000))
+		peak := int64(0)
+		for b.Loop() {
+			for i := range 10_000_000 {
+				s.DecideOne(context.Background(), escapement.Claim{Plan: p, Key: fmt.Sprintf("once%012d", i), Cost: 1})
+				if i%100_000 == 0 {
+					peak = max(peak, s.Stats().Bytes)
+				}
+			}
+			time.Sleep(10 * time.Second)
 		}
-	}
-	var fast escapement.FastStore = s
-	for _, dist := range []string{"uniform", "zipf"} {
-		seq := draws(keys, dist == "zipf")
-		b.Run(dist+"/floor", func(b *testing.B) {
-			i := 0
-			for b.Loop() {
-				floor.take(seq[i&(1<<20-1)])
-				i++
-			}
-		})
-		b.Run(dist+"/store", func(b *testing.B) {
-			b.ReportAllocs()
-			i := 0
-			for b.Loop() {
-				fast.DecideOne(ctx, escapement.Claim{Plan: p, Key: seq[i&(1<<20-1)], Cost: 1})
-				i++
-			}
-		})
-		b.Run(dist+"/floor-parallel", func(b *testing.B) {
-			var start atomic.Int64
-			b.RunParallel(func(pb *testing.PB) {
-				for i := start.Add(1 << 19); pb.Next(); i++ {
-					floor.take(seq[i&(1<<20-1)])
-				}
-			})
-		})
-		b.Run(dist+"/store-parallel", func(b *testing.B) {
-			var start atomic.Int64
-			b.RunParallel(func(pb *testing.PB) {
-				for i := start.Add(1 << 19); pb.Next(); i++ {
-					fast.DecideOne(ctx, escapement.Claim{Plan: p, Key: seq[i&(1<<20-1)], Cost: 1})
-				}
-			})
-		})
-	}
-	runtime.KeepAlive(floor)
+		b.ReportMetric(float64(peak), "B-at-peak")
+		b.ReportMetric(heap()-before, "B-kept")
+		runtime.KeepAlive(s)
+	})
 }
 
 func BenchmarkOneKey(b *testing.B) {
 	ctx := context.Background()
-	b.Run("floor", func(b *testing.B) {
-		var word atomic.Int64
-		for b.Loop() {
-			now := int64(clock.Mono())
-			for {
-				if old := word.Load(); word.CompareAndSwap(old, max(old, now)+1) {
-					break
-				}
-			}
-		}
-	})
 	for _, a := range []escapement.Algorithm{escapement.TokenBucket, escapement.FixedWindow, escapement.SlidingWindow, escapement.RollingWindow, escapement.Pacing} {
 		for _, full := range []bool{false, true} {
 			l := escapement.Limit{Name: "bench", Algorithm: a, Rate: escapement.Rate{Count: 1_000_000_000, Per: time.Second}}

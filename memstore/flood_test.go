@@ -154,7 +154,9 @@ func TestCapAndGroups(t *testing.T) {
 
 func count(s *Store) (n int) {
 	for i := range s.shards {
+		s.shards[i].mu.Lock()
 		n += s.shards[i].used
+		s.shards[i].mu.Unlock()
 	}
 	return n
 }
