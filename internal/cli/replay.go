@@ -46,15 +46,26 @@ func (c *ReplayCmd) Run(ctx context.Context, out *Output) error {
 			return usage("%w", err)
 		}
 	}
-	file := os.Stdin
-	if c.File != "-" {
-		f, err := os.Open(c.File)
-		if err != nil {
-			return fmt.Errorf("replay: %w", err)
+	if c.File == "-" {
+		// Nothing else ends a read from a terminal or a pipe that says nothing.
+		done := make(chan error, 1)
+		go func() { done <- c.file(ctx, out, os.Stdin, plotFormat) }()
+		select {
+		case err := <-done:
+			return err
+		case <-ctx.Done():
+			return fmt.Errorf("replay: %w", ctx.Err())
 		}
-		defer f.Close()
-		file = f
 	}
+	f, err := os.Open(c.File)
+	if err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	defer f.Close()
+	return c.file(ctx, out, f, plotFormat)
+}
+
+func (c *ReplayCmd) file(ctx context.Context, out *Output, file *os.File, plotFormat string) error {
 	in := bufio.NewReaderSize(file, peekSize)
 	if c.Format == "cases" || c.Format == "auto" && looksLikeCases(in) {
 		return c.cases(ctx, out, in)

@@ -119,6 +119,11 @@ func (c *chooser) fromSpecs(specs []string) (replay.Set, error) {
 		if err != nil {
 			return set, usage("replay: limit %q: %w", text, err)
 		}
+		for _, other := range set.Limits {
+			if other.Plan.Limit().Name == l.Name {
+				return set, usage("replay: two limits are called %s", l.Name)
+			}
+		}
 		set.Limits = append(set.Limits, replay.Counted{Plan: p, Key: c.number(key)})
 	}
 	return set, nil

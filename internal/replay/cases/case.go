@@ -61,7 +61,8 @@ type Event struct {
 	Op           string            `json:"op"`
 	Cost         Cost              `json:"cost"`
 	Costs        map[string]Cost   `json:"costs"`
-	Times        int64             `json:"times"`
+	RawTimes     *int64            `json:"times"`
+	Times        int64             `json:"-"` // RawTimes, or 1
 	EveryMS      int64             `json:"every_ms"`
 	Concurrent   bool              `json:"concurrent"`
 	ID           string            `json:"id"`

@@ -273,6 +273,7 @@ func TestMistakesInFiles(t *testing.T) {
 		{`{"id":"a","events":[{"t_ms":0}],"expect":[{"remaining":"2"}]}`, "string where a whole number"},
 		{`{"events":[{"t_ms":0}]}`, `no "id"`},
 		{`{"id":"a"}`, "no events"},
+		{`{"id":"a","events":[{"t_ms":0,"times":0}]}`, "times 0, want at least 1"},
 		{`{"id":"a","events":[{"t_ms":0,"times":100000001}]}`, "more than 100000000 attempts"},
 		{`{"id":"a","events":[{"t_ms":0,"times":1000000,"every_ms":1125899906842624}]}`, "out of range"},
 		{`{"id":"a","events":[{"t_ms":0,"clock_offset_ms":9223372036854775807}]}`, "clock_offset_ms 9223372036854775807 is out of range"},

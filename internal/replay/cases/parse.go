@@ -206,8 +206,12 @@ func (c *Case) checkEvent(e *Event, last int64) error {
 		slices.Sort(known)
 		return fmt.Errorf("unknown op %q, want one of %s", e.Op, strings.Join(known, ", "))
 	}
-	if e.Times == 0 {
-		e.Times = 1
+	e.Times = 1
+	if e.RawTimes != nil {
+		e.Times = *e.RawTimes
+	}
+	if e.Times < 1 {
+		return fmt.Errorf("times %d, want at least 1", e.Times)
 	}
 	if !e.Cost.Set {
 		e.Cost = Cost{Units: 1, Set: true}

@@ -90,30 +90,35 @@ func (t *Reader) Read(ctx context.Context, l *Layout, take func(b *Block, read i
 			}
 		}()
 	}
-	var end End
+	var damage error
 	go func() {
-		defer close(order) // after which end.Damage is the caller's
+		defer close(order) // after which damage is the caller's
 		defer close(work)
-		end.Damage = t.cut(ctx, free, func(b *Block) { work <- b; order <- b })
+		damage = t.cut(ctx, free, func(b *Block) { work <- b; order <- b })
 	}()
-	var stop error
-	lines := int64(0)
-	for b := range order {
+	var end End
+	for {
+		var b *Block
+		more := false
+		select {
+		case b, more = <-order:
+		case <-ctx.Done():
+		}
+		if err := ctx.Err(); err != nil {
+			return end, err // what still reads ends with its input
+		}
+		if !more {
+			end.Damage = damage
+			return end, nil
+		}
 		<-b.done
-		if stop == nil {
-			b.number(lines + 1)
-			lines += b.Lines
-			if stop = take(b, b.offset); stop != nil {
-				cancel()
-			}
+		b.number(end.Lines + 1)
+		end.Lines += b.Lines
+		if err := take(b, b.offset); err != nil {
+			return end, err
 		}
 		free <- b
 	}
-	end.Lines = lines
-	if stop == nil {
-		stop = ctx.Err()
-	}
-	return end, stop
 }
 
 // number gives a parsed block its place in the input.
@@ -134,6 +139,8 @@ func (t *Reader) cut(ctx context.Context, free <-chan *Block, emit func(*Block))
 		select {
 		case b = <-free:
 		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
 			return nil
 		}
 		if b.buffer == nil {

@@ -3,6 +3,7 @@ package trace
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -243,4 +244,21 @@ func indexOf(names []string, name string) int {
 		}
 	}
 	return -1
+}
+
+// TestBlockedInput ends a reading whose input says nothing more.
+func TestBlockedInput(t *testing.T) {
+	in, out := io.Pipe()
+	defer out.Close()
+	go func() { _, _ = out.Write(bytes.Repeat([]byte("1,a\n"), blockSize)) }() // and then nothing
+	r, err := Open(in, Auto)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, _ := r.Shape.Layout(Choice{})
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err = r.Read(ctx, l, func(*Block, int64) error { cancel(); return nil })
+	if err != context.Canceled {
+		t.Errorf("%v, want canceled", err)
+	}
 }
