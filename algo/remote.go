@@ -28,10 +28,11 @@ type Rolled struct {
 	InUse    int64 // units that count right after the decision
 	Wait     Span  // of a refusal whose cost is within the capacity
 	Delay    Span  // of a Charge dated before Now: that date minus Now
+	None     bool  // nothing was taken: a peek, a refund, a charge of nothing
 	Free     Store // when all is free again
 }
 
 // Rolled makes the verdict of a rolling_window that was judged elsewhere.
 func (p *Plan) Rolled(r Rolled) Verdict {
-	return Verdict{Admitted: r.Admitted, Dropped: r.Dropped, plan: p, now: r.Now, units: r.Units, delay: r.Delay, at: r.Free, a: r.InUse, b: int64(r.Wait)}
+	return Verdict{Admitted: r.Admitted, Dropped: r.Dropped, plan: p, now: r.Now, units: r.Units, delay: r.Delay, none: r.None, at: r.Free, a: r.InUse, b: int64(r.Wait)}
 }

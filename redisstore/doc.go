@@ -1,0 +1,13 @@
+// Package redisstore keeps limits in Redis or Valkey: single, Cluster or Sentinel.
+//
+// Every decision is one script on the server, dated by the server's own clock, once. A
+// clock can step, and a failover changes it; so each call carries bounds on the instant
+// that the caller vouches for by its monotonic clock, and the script holds the server's
+// reading between them. A step of the store's clock mints nothing and locks nobody out;
+// the error that remains is measured (Snapshot).
+//
+// A call takes effect at most once. It is repeated only if the server proved that
+// nothing ran; a call that was sent and not answered is Unknown and counts against the
+// caller. Every decision has its own deadline; while the server is away a breaker
+// answers at once and memory stays bounded.
+package redisstore

@@ -1,0 +1,40 @@
+-- The second implementation of package algo: the same names in the same order, in
+-- integers below 2^53. Only what admits changes a state; states are written when every
+-- claim of the call is judged, so an error means that nothing was charged.
+
+local MAX, INSTANT = 9007199254740991, 4503599627370495
+local floor, max, min = math.floor, math.max, math.min
+
+-- clock is the only reading of the store's clock, once a call: the raw instant, and the
+-- instant on the deployment's line, held between the bounds that the caller vouches for.
+-- A caller whose scripts may not ask for the time sends no adjustment, and is dated by
+-- its own lower bound.
+local function clock(lo, hi, adj)
+  if adj == '-' then return 0, lo + 0 end
+  local t = redis.call('TIME')
+  local raw = t[1] * 1000000 + t[2]
+  return raw, max(lo + 0, min(hi + 0, raw + adj))
+end
+
+local function ceilDiv(a, b)
+  local q = floor(a / b)
+  if q * b < a then q = q + 1 end
+  return q
+end
+
+-- reset is how long until the state is as new, in microseconds, per algorithm.
+local reset = {}
+
+-- save writes a state under its plan. Expiry only collects what is as good as new.
+local function save(key, s, p, now, margin)
+  local head
+  if s.b then
+    head = string.format('1 %016.0f %016.0f %016.0f ', s.at, s.a, s.b)
+  else
+    head = string.format('1 %016.0f %016.0f ', s.at, s.a)
+  end
+  local text = head .. p.text
+  if s.ring then text = text .. '\n' .. s.ring end
+  local left = max(0, min(INSTANT, reset[p.kind](p, s, max(now, s.at))))
+  redis.call('SET', key, text, 'PX', ceilDiv(left, 1000) + margin)
+end

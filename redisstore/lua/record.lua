@@ -1,0 +1,114 @@
+-- What a record says and how it is brought under the caller's plan.
+
+local plans = {
+  b = bucketPlan, p = bucketPlan, f = fixedPlan, u = fixedPlan,
+  c = calendarPlan, s = slidingPlan, r = ringPlan, l = logPlan,
+}
+
+-- family groups plans that judge alike; first-use and calendar windows are fixed ones.
+local family = {b = 'b', p = 'p', f = 'f', u = 'f', c = 'f', s = 's', r = 'r', l = 'l'}
+
+local function plan(text, numbers)
+  local kind = string.sub(text, 1, 1)
+  local p = plans[kind](numbers)
+  p.text, p.name, p.kind, p.first = text, kind, family[kind], kind == 'u'
+  return p
+end
+
+-- foreign is the plan that wrote a record, from its text alone.
+local function foreign(text)
+  local numbers = {}
+  for d in string.gmatch(text, '%S+') do numbers[#numbers + 1] = tonumber(d) end
+  return plan(text, numbers)
+end
+
+local function fresh(p)
+  return {at = 0, a = 0, b = p.kind == 's' and 0 or nil, text = p.text}
+end
+
+-- load is the state of a record, or nil and what is wrong with it: -2 an unknown version
+-- of the format, with its first byte; -3 not a string; -4 not a record.
+local function load(key, p)
+  local r = redis.pcall('GET', key)
+  if not r then return fresh(p) end
+  if type(r) == 'table' then
+    if string.find(r.err, 'WRONGTYPE', 1, true) then return nil, -3, 0 end
+    error(r.err)
+  end
+  if string.byte(r) ~= 49 then return nil, -2, string.byte(r) or 0 end
+  local at, a, b, text, nl, ring = string.match(r, '^1 (%d+) (%d+) ?(%d*) (%l [^\n]*)(\n?)(.*)$')
+  if not at or not family[string.sub(text, 1, 1)] then return nil, -4, 0 end
+  return {at = tonumber(at), a = tonumber(a), b = tonumber(b), text = text, ring = nl ~= '' and ring or nil}
+end
+
+-- scale is a*num/den rounded down, for a below den, without leaving 2^53.
+local function scale(a, num, den)
+  local bits, q, r = {}, 0, 0
+  while num > 0 do
+    bits[#bits + 1] = num % 2
+    num = floor(num / 2)
+  end
+  for i = #bits, 1, -1 do
+    q = 2 * q
+    if r >= den - r then r, q = r - (den - r), q + 1 else r = 2 * r end
+    if bits[i] == 1 then
+      if r >= den - a then r, q = r - (den - a), q + 1 else r = r + a end
+    end
+  end
+  return q
+end
+
+local function adoptBacklog(p, old, s, now)
+  local from, a = backlog(old, s, now)
+  s.at, s.a = grid(p, max(now, from) + p.tick - 1), 0
+  local level = old.full - a
+  if level >= 0 then
+    local units = floor(level / old.p)
+    if units < p.count then s.a = p.full - units * p.p - scale(level % old.p, p.p, old.p) end
+    return
+  end
+  s.a = p.full + min(ceilDiv(-level, old.p), floor((MAX - p.full) / p.p)) * p.p
+end
+
+-- used is what the state counts at now, in units rounded up. A calendar of another plan
+-- cannot be asked, so all of its count is.
+local function used(p, s, now)
+  if p.kind == 'b' or p.kind == 'p' then return usedBucket(p, s, now) end
+  if p.name == 'c' then return s.a end
+  if p.kind == 'f' then return usedFixed(p, s, now) end
+  if p.kind == 's' then return usedSliding(p, s, now) end
+  if p.kind == 'r' then
+    local _, a = peekRing(p, s, now, 0)
+    return a
+  end
+  local _, a = peekLog(p, s, now, 0)
+  return a
+end
+
+local function charge(p, s, now, units, stamp)
+  if p.kind == 'b' or p.kind == 'p' then return chargeBucket(p, s, now, units) end
+  if p.kind == 'f' then return chargeFixed(p, s, now, units, stamp) end
+  if p.kind == 's' then return chargeSliding(p, s, now, units, stamp) end
+  if p.kind == 'r' then return chargeRing(p, s, now, units, stamp) end
+  return chargeLog(p, s, now, units, stamp)
+end
+
+-- adopt converts a state written under another plan, as of now. It changes the state in
+-- hand only: a refusal leaves the record to whoever wrote it.
+local function adopt(p, s, now)
+  local old, dirty = foreign(s.text), s.dirty
+  local at = max(now, s.at)
+  if old.kind == 'b' and p.kind == 'b' then
+    adoptBacklog(p, old, s, now)
+  elseif old.kind == 's' and p.kind == 's' and old.per == p.per then
+    s.a, s.b = min(s.a, p.most), min(s.b, p.most)
+  elseif old.kind == 'l' and p.kind == 'l' and old.per == p.per then
+    keep(s, p.count)
+  else
+    local units = used(old, s, now)
+    s.at, s.a, s.b, s.ring = 0, 0, nil, nil
+    if p.kind == 's' then s.b = 0 end
+    charge(p, s, at, units, at)
+  end
+  s.text, s.owed, s.dirty, s.adopted = p.text, s.owed or dirty, false, true
+end

@@ -1,0 +1,58 @@
+package redisstore
+
+import (
+	"crypto/sha1"
+	"embed"
+	"encoding/hex"
+	"strings"
+)
+
+//go:embed lua/*.lua
+var sources embed.FS
+
+// script is a text that servers know by its hash.
+type script struct{ text, sha string }
+
+// newScript joins files of lua/, where a part that is no file is taken as it stands.
+func newScript(parts ...string) script {
+	var b strings.Builder
+	for _, part := range parts {
+		if text, err := sources.ReadFile("lua/" + part + ".lua"); err == nil {
+			part = string(text)
+		}
+		b.WriteString(strip(part))
+	}
+	sum := sha1.Sum([]byte(b.String()))
+	return script{b.String(), hex.EncodeToString(sum[:])}
+}
+
+// strip takes out comments and indentation, which every server would keep.
+func strip(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line != "" && !strings.HasPrefix(line, "--") {
+			b.WriteString(line + "\n")
+		}
+	}
+	return b.String()
+}
+
+// The scripts. A claim that takes and comes alone has a short one per algorithm.
+var (
+	listScript = newScript("prelude", "bucket", "pacing", "fixed", "sliding", "ring", "log", "record", "claim", "list")
+
+	singleScripts = map[byte]script{
+		'b': single("local kind, make, judge, patience = 'b', bucketPlan, takeBucket, 0\n", "bucket"),
+		'p': single("local kind, make, judge, patience = 'p', bucketPlan, takePacing, math.huge\n", "bucket", "pacing"),
+		'f': single("local kind, make, judge, patience = 'f', fixedPlan, takeFixed, nil\nif string.byte(ARGV[6]) == 99 then make = calendarPlan end\n", "fixed"),
+		's': single("local kind, make, judge, patience = 's', slidingPlan, takeSliding, nil\n", "sliding"),
+		'r': single("local kind, make, judge, patience = 'r', ringPlan, takeRing, nil\n", "ring"),
+		'l': single("local kind, make, judge, patience = 'l', logPlan, takeLog, nil\n", "log"),
+	}
+)
+
+func single(choice string, files ...string) script {
+	parts := append([]string{"prelude"}, files...)
+	return newScript(append(parts, choice, "single")...)
+}
