@@ -75,19 +75,29 @@ func (p *Plan) takeBucket(v *Verdict, s *State, now Store, cost int64, patience 
 	}
 	need := cost * p.p
 	if short := a - (p.full - need); short > 0 && cost > 0 {
-		wait := p.drain(at, v.now, short)
-		deep := a - (MaxInt - need) // a backlog stays below 2^53
-		if wait > patience || wait == Never || deep > 0 {
-			v.b = int64(max(beyond(wait, patience), p.drain(at, v.now, deep)))
+		if v.b = int64(patience); patience == 0 {
 			return
 		}
-		v.delay = wait
+		wait := p.drain(at, v.now, short)
+		if wait > patience || wait == Never || a > MaxInt-need {
+			return
+		}
+		v.delay, v.b = wait, 0
 	}
 	v.Admitted = true
 	if cost > 0 {
 		s.At, s.A = at, a+need
 		v.a = s.A
 	}
+}
+
+// retryBucket is the wait of a refusal. Most callers do without, so takeBucket spares
+// them the division.
+func (p *Plan) retryBucket(v *Verdict) Span {
+	need := v.units * p.p
+	wait := p.drain(v.at, v.now, v.a-(p.full-need))
+	deep := v.a - (MaxInt - need) // a backlog stays below 2^53
+	return max(beyond(wait, Span(v.b)), p.drain(v.at, v.now, deep))
 }
 
 func (p *Plan) chargeBucket(s *State, now Store, units int64) Verdict {

@@ -13,7 +13,7 @@ type Verdict struct {
 	units int64 // asked for or taken
 	delay Span  // until the units count as taken; negative for a charge of the past
 	at    Store // bucket: the grid instant of the backlog; windows: start; rolling: when all is free again
-	a, b  int64 // bucket: backlog, wait; fixed: count; sliding: current, previous; rolling: in use, wait; pacing: backlog, wait
+	a, b  int64 // bucket: backlog, patience of a refusal; fixed: count; sliding: current, previous; rolling: in use, wait; pacing: backlog, wait
 }
 
 // Units is what was asked for; with TakeUpTo what was taken, with Charge what was
@@ -69,7 +69,9 @@ func (v *Verdict) RetryAfter() Span {
 		return Never
 	}
 	switch p.algorithm {
-	case TokenBucket, GCRA, Pacing:
+	case TokenBucket, GCRA:
+		return p.retryBucket(v)
+	case Pacing:
 		return Span(v.b)
 	case FixedWindow:
 		_, end := p.windowAt(v.at)
