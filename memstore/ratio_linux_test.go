@@ -64,7 +64,7 @@ func median(v []float64) float64 {
 // BenchmarkRatio is the goal: at most 1.3 times the floor, on many keys and on one.
 func BenchmarkRatio(b *testing.B) {
 	ctx := context.Background()
-	wide := compile(b, escapement.Limit{Name: "wide", Rate: escapement.PerSecond(1_000_000), Burst: 1_000_000})
+	wide := compile(b, escapement.Limit{Name: "wide", Rate: escapement.PerSecond(1_000_000_000)})
 	shut := compile(b, escapement.Limit{Name: "shut", Rate: escapement.PerHour(1)})
 	b.Run("keyed", func(b *testing.B) {
 		keys := keys16(liveKeys)
