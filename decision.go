@@ -44,8 +44,7 @@ func Decide(p *Plan, v algo.Verdict, b Basis) Decision {
 // Filling it in where it stands spares stores on their shortest way two copies.
 func DecideTake(d *Decision, p *Plan, s *algo.State, now algo.Store, cost int64) {
 	d.plan = p
-	p.core.TakeInto(&d.verdict, s, now, cost)
-	d.Allowed = d.verdict.Admitted
+	d.Allowed = p.core.TakeInto(&d.verdict, s, now, cost)
 }
 
 // fallback is the decision of a limit whose store could not answer.

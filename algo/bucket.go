@@ -32,10 +32,7 @@ func (p *Plan) backlog(s *State, now Store) (at Store, credits int64) {
 	if s.A == 0 {
 		return max(s.At, p.grid(now)), 0
 	}
-	if now <= s.At {
-		return s.At, s.A
-	}
-	elapsed := int64(now - s.At)
+	elapsed := int64(max(0, now-s.At))
 	if p.tick != 1 {
 		elapsed /= int64(p.tick)
 	}

@@ -47,13 +47,13 @@ func (p *Plan) Reserve(s *State, now Store, cost int64, patience Span) (v Verdic
 	return v
 }
 
-// TakeInto is Take for a verdict that is zero, where it stands.
-func (p *Plan) TakeInto(v *Verdict, s *State, now Store, cost int64) {
-	p.take(v, s, now, cost, unasked)
+// TakeInto is Take for a verdict that is zero, where it stands. It returns v.Admitted.
+func (p *Plan) TakeInto(v *Verdict, s *State, now Store, cost int64) bool {
+	return p.take(v, s, now, cost, unasked)
 }
 
 // take fills in v where it stands: copying a Verdict takes longer than deciding.
-func (p *Plan) take(v *Verdict, s *State, now Store, cost int64, patience Span) {
+func (p *Plan) take(v *Verdict, s *State, now Store, cost int64, patience Span) bool {
 	switch p.algorithm {
 	case TokenBucket, GCRA:
 		p.takeBucket(v, s, now, cost, max(0, patience))
@@ -71,6 +71,7 @@ func (p *Plan) take(v *Verdict, s *State, now Store, cost int64, patience Span) 
 	default:
 		*v = Verdict{plan: p, now: now}
 	}
+	return v.Admitted
 }
 
 // Peek answers whether Take would admit, and changes nothing: Remaining and ResetAfter
