@@ -2,45 +2,12 @@ package algo_test
 
 import (
 	"fmt"
-	"math"
 	"testing"
 
 	"github.com/escapement-io/escapement/algo"
 	"github.com/escapement-io/escapement/algo/algomodel"
+	"github.com/escapement-io/escapement/internal/naive"
 )
-
-// naive is a token bucket as it is often written: float tokens, whole milliseconds, the
-// instant written on refusals too. Each test shows an input on which it fails beside the
-// same input here.
-type naive struct {
-	capacity, perSecond float64
-	decimals            bool    // tokens are rounded to three decimals on each write
-	epsilon             float64 // and compared with this much slack
-	tokens              float64
-	at                  int64 // milliseconds; 0 is a new key
-}
-
-func (b *naive) take(nowMs int64, cost float64) (bool, float64) {
-	if b.at == 0 {
-		b.tokens, b.at = b.capacity, nowMs
-	}
-	elapsed := max(0, nowMs-b.at)
-	b.tokens = min(b.capacity, b.tokens+float64(elapsed)/1000*b.perSecond)
-	admitted := b.tokens+b.epsilon >= cost
-	if admitted {
-		b.tokens -= cost
-	}
-	if b.decimals {
-		b.tokens = math.Floor(b.tokens*1000+0.5) / 1000
-	}
-	b.at = nowMs
-	return admitted, math.Ceil((cost - b.tokens) / b.perSecond * 1000)
-}
-
-// rounding is the form that rounds, exactly as published with an epsilon of 1e-9.
-func rounding(capacity, perSecond float64) *naive {
-	return &naive{capacity: capacity, perSecond: perSecond, decimals: true, epsilon: 1e-9}
-}
 
 // bucketOf is the same limit here.
 type bucketOf struct {
@@ -68,6 +35,9 @@ func poll(every, end int64, take func(nowMs int64) bool) (admitted int) {
 	}
 	return admitted
 }
+
+// Each test shows an input on which a token bucket as it is often written (naive.Bucket)
+// fails, beside the same input here.
 
 // TestSlowPolling: a client that polls a slow limit must get what the limit says. Refills
 // smaller than the rounding step are lost or doubled by a rounding bucket.
@@ -104,17 +74,17 @@ func TestSlowPolling(t *testing.T) {
 			if c.count == 60 {
 				capacity = 1
 			}
-			n := rounding(float64(capacity), float64(c.count)/(float64(c.per)/1e6))
+			n := naive.Rounding(float64(capacity), float64(c.count)/(float64(c.per)/1e6))
 			b := newBucket(t, c.count, c.per, capacity)
 			exact := algomodel.New(algo.Params{Algorithm: algo.TokenBucket, Count: c.count, Per: c.per, Burst: capacity}, b.plan.Tick())
 			if capacity > 1 || c.per == day {
 				for range capacity {
-					n.take(start, 1)
+					n.Ask(start, 1)
 					b.take(start, 1)
 					exact.Do(algomodel.Op{Kind: algomodel.Take, Now: epoch, Units: 1})
 				}
 			}
-			if got := poll(c.every, c.end, func(now int64) bool { ok, _ := n.take(now, 1); return ok }); got != c.rounding {
+			if got := poll(c.every, c.end, func(now int64) bool { ok, _ := n.Ask(now, 1); return ok }); got != c.rounding {
 				t.Errorf("the rounding bucket admits %d, it used to be %d", got, c.rounding)
 			}
 			if got := poll(c.every, c.end, func(now int64) bool { return b.take(now, 1) }); got != c.exact {
@@ -139,10 +109,10 @@ func TestSmallCosts(t *testing.T) {
 		cost            int64 // ten-thousandths
 		rounding, exact int
 	}{{4, 30_000, 25_000}, {6, 10_000, 16_666}} {
-		n, b := rounding(10, 1), newBucket(t, 10_000, sec, 100_000)
+		n, b := naive.Rounding(10, 1), newBucket(t, 10_000, sec, 100_000)
 		var loose, exact int
 		for range 30_000 {
-			if ok, _ := n.take(start, float64(c.cost)/10_000); ok {
+			if ok, _ := n.Ask(start, float64(c.cost)/10_000); ok {
 				loose++
 			}
 			if b.take(start, c.cost) {
@@ -158,16 +128,16 @@ func TestSmallCosts(t *testing.T) {
 // TestBackwardStep: a call dated a minute back, and then time as it was. A bucket that
 // writes the older instant mints the minute.
 func TestBackwardStep(t *testing.T) {
-	n, b := rounding(60, 1), newBucket(t, 1, sec, 60)
+	n, b := naive.Rounding(60, 1), newBucket(t, 1, sec, 60)
 	for range 60 {
-		n.take(start, 1)
+		n.Ask(start, 1)
 		b.take(start, 1)
 	}
-	n.take(start-60_000, 1)
+	n.Ask(start-60_000, 1)
 	b.take(start-60_000, 1)
 	var minted, ours int
 	for range 100 {
-		if ok, _ := n.take(start+20, 1); ok {
+		if ok, _ := n.Ask(start+20, 1); ok {
 			minted++
 		}
 		if b.take(start+20, 1) {
@@ -187,14 +157,14 @@ func TestClocksThatDisagree(t *testing.T) {
 		callers, every int64
 		minted         int
 	}{{2, 100, 360}, {12, 10, 564}} {
-		n, b := rounding(60, 1), newBucket(t, 1, sec, 60)
+		n, b := naive.Rounding(60, 1), newBucket(t, 1, sec, 60)
 		var minted, ours int
 		for i := range 60_000 / c.every {
 			now := start + i*c.every
 			if i%c.callers == c.callers-1 {
 				now += 900
 			}
-			if ok, _ := n.take(now, 1); ok {
+			if ok, _ := n.Ask(now, 1); ok {
 				minted++
 			}
 			if b.take(now, 1) {
@@ -210,9 +180,9 @@ func TestClocksThatDisagree(t *testing.T) {
 // TestNeverIsAnAnswer: a cost above the capacity is told to come back in a second, for
 // ever.
 func TestNeverIsAnAnswer(t *testing.T) {
-	n, b := rounding(10, 1), newBucket(t, 1, sec, 10)
+	n, b := naive.Rounding(10, 1), newBucket(t, 1, sec, 10)
 	for i := range int64(5) {
-		if ok, retry := n.take(start+i*1000, 11); ok || retry != 1000 {
+		if ok, retry := n.Ask(start+i*1000, 11); ok || retry != 1000 {
 			t.Errorf("rounding: admitted %v, retry %v", ok, retry)
 		}
 		v := b.plan.Take(&b.state, epoch+algo.Store(i)*1_000_000, 11)
@@ -224,12 +194,12 @@ func TestNeverIsAnAnswer(t *testing.T) {
 
 // TestTenTenths: ten times a tenth is 0.9999999999999999 in floats.
 func TestTenTenths(t *testing.T) {
-	n, b := &naive{capacity: 1, perSecond: 10}, newBucket(t, 10, sec, 1)
-	n.take(start, 1)
+	n, b := &naive.Bucket{Capacity: 1, PerSecond: 10}, newBucket(t, 10, sec, 1)
+	n.Ask(start, 1)
 	b.take(start, 1)
 	var late, exact int64
 	for at := int64(10); at <= 200; at += 10 {
-		if ok, _ := n.take(start+at, 1); ok && late == 0 {
+		if ok, _ := n.Ask(start+at, 1); ok && late == 0 {
 			late = at
 		}
 		if b.take(start+at, 1) && exact == 0 {
@@ -244,15 +214,15 @@ func TestTenTenths(t *testing.T) {
 // TestLargeCapacity: above 2^53 thousandths, rounding to three decimals moves whole
 // tokens; above 2^53 tokens, taking one changes nothing. Here that does not compile.
 func TestLargeCapacity(t *testing.T) {
-	n := rounding(1<<53, 1)
+	n := naive.Rounding(1<<53, 1)
 	for range 1000 {
-		n.take(start, 1)
+		n.Ask(start, 1)
 	}
-	if gone := 1<<53 - n.tokens; gone == 1000 {
+	if gone := 1<<53 - n.Tokens; gone == 1000 {
 		t.Error("the rounding bucket counts exactly")
 	}
-	n = rounding(1e17, 1)
-	if n.take(start, 1); n.tokens != 1e17 {
+	n = naive.Rounding(1e17, 1)
+	if n.Ask(start, 1); n.Tokens != 1e17 {
 		t.Error("a float counts singles beyond 2^53")
 	}
 	b := newBucket(t, 1_000_000, sec, algo.MaxInt-1)

@@ -6,20 +6,11 @@ import (
 
 	"github.com/escapement-io/escapement/clock"
 	"github.com/escapement-io/escapement/clocktest"
+	"github.com/escapement-io/escapement/internal/naive"
 )
 
 // Recipes that are in circulation, each beside ours in the same world: the recipe must fail
 // where it is said to fail, ours must not.
-
-// naiveElapsed bounds the time between two readings of the wall clock: never negative,
-// never more than an hour, less a known skew if that is large. All in milliseconds.
-func naiveElapsed(now, then, knownSkew int64) int64 {
-	e := min(max(now-then, 0), 3_600_000)
-	if knownSkew > 2000 {
-		e = max(e-knownSkew, 0)
-	}
-	return e
-}
 
 func TestSafeElapsedCeilingLosesADaysQuota(t *testing.T) {
 	const perDay = 1000
@@ -28,9 +19,9 @@ func TestSafeElapsedCeilingLosesADaysQuota(t *testing.T) {
 	wall, line := m.Wall(), l.Now()
 	m.Advance(24 * time.Hour)
 
-	naive := float64(naiveElapsed(m.Wall()/1e6, wall/1e6, 0)) / 86_400_000 * perDay
-	if naive > 42 {
-		t.Errorf("the ceiling credits %.1f of %d after an idle day: it was to lose most of them", naive, perDay)
+	credit := float64(naive.Elapsed(m.Wall()/1e6, wall/1e6, 0)) / 86_400_000 * perDay
+	if credit > 42 {
+		t.Errorf("the ceiling credits %.1f of %d after an idle day: it was to lose most of them", credit, perDay)
 	}
 	if ours := float64(l.Now()-line) / 86_400e6 * perDay; ours < perDay-0.01 || ours > perDay+0.01 {
 		t.Errorf("the line credits %.2f of %d", ours, perDay)
@@ -43,17 +34,17 @@ func TestSafeElapsedDiscountStarvesASkewedNode(t *testing.T) {
 	m.Step(skew)
 	l := clock.NewLineFrom(m)
 	wall, line := m.Wall(), l.Now()
-	naive, ours := 0.0, 0.0 // tokens at 10 per second, over a minute of calls
+	recipe, ours := 0.0, 0.0 // tokens at 10 per second, over a minute of calls
 	for range 600 {
 		m.Advance(100 * time.Millisecond)
-		naive += float64(naiveElapsed(m.Wall()/1e6, wall/1e6, skew.Milliseconds())) / 100
+		recipe += float64(naive.Elapsed(m.Wall()/1e6, wall/1e6, skew.Milliseconds())) / 100
 		wall = m.Wall()
 		now := l.Now()
 		ours += float64(now-line) / 100e3
 		line = now
 	}
-	if naive != 0 {
-		t.Errorf("the discount left %.0f tokens of 600: it was to leave none", naive)
+	if recipe != 0 {
+		t.Errorf("the discount left %.0f tokens of 600: it was to leave none", recipe)
 	}
 	if ours < 599.9 || ours > 600.1 {
 		t.Errorf("the line gives %.1f tokens of 600", ours)
@@ -66,45 +57,25 @@ func TestSafeElapsedCreditsAStepUpToTheCeiling(t *testing.T) {
 	wall, line := m.Wall(), l.Now()
 	m.Advance(time.Second)
 	m.Step(59 * time.Second)
-	if naive := naiveElapsed(m.Wall()/1e6, wall/1e6, 0); naive != 60_000 {
-		t.Errorf("the recipe sees %d ms of a second: it was to believe the step", naive)
+	if seen := naive.Elapsed(m.Wall()/1e6, wall/1e6, 0); seen != 60_000 {
+		t.Errorf("the recipe sees %d ms of a second: it was to believe the step", seen)
 	}
 	if ours := l.Now() - line; ours < 1_000_000 || ours > 1_000_010 {
 		t.Errorf("the line sees %d µs of a second", ours)
 	}
 }
 
-// naiveGuard freezes time when two readings of the wall clock are more than 5 ms apart or
-// in the wrong order, and then goes on by the monotonic clock. As written it forgets to
-// note the monotonic instant of the freeze; intended is what it seems to mean.
+// naiveGuard is the recipe that freezes time, on a machine.
 type naiveGuard struct {
-	m          *clocktest.Machine
-	intended   bool
-	last       int64 // ms
-	frozen     bool
-	frozenNano int64
-	jumps      int
+	naive.Guard
+	m *clocktest.Machine
 }
 
 func newNaiveGuard(m *clocktest.Machine, intended bool) *naiveGuard {
-	return &naiveGuard{m: m, intended: intended, last: m.Wall() / 1e6}
+	return &naiveGuard{naive.Guard{Intended: intended, Last: m.Wall() / 1e6}, m}
 }
 
-func (g *naiveGuard) now() int64 {
-	t := g.m.Wall() / 1e6
-	if t-g.last <= 5 && t >= g.last {
-		g.last, g.frozen = t, false
-		return t
-	}
-	if !g.frozen {
-		g.frozen = true
-		g.jumps++
-		if g.intended {
-			g.frozenNano = int64(g.m.Elapsed())
-		}
-	}
-	return g.last + max(0, int64(g.m.Elapsed())-g.frozenNano)/1e6
-}
+func (g *naiveGuard) now() int64 { return g.Now(g.m.Wall()/1e6, int64(g.m.Elapsed())) }
 
 // ours is a guard on a machine of its own that goes through the same history.
 func ours(t *testing.T) (*clocktest.Machine, *clock.Guard, *int) {
@@ -122,10 +93,10 @@ func ours(t *testing.T) (*clocktest.Machine, *clock.Guard, *int) {
 func TestClockGuardAsWrittenJumpsByTheUptimeOnSilence(t *testing.T) {
 	m := clocktest.NewMachine()
 	m.Advance(10 * 24 * time.Hour) // uptime
-	naive := newNaiveGuard(m, false)
-	before := naive.now()
+	recipe := newNaiveGuard(m, false)
+	before := recipe.now()
 	m.Advance(6 * time.Millisecond) // silence
-	if jump := naive.now() - before; jump < 864_000_000 {
+	if jump := recipe.now() - before; jump < 864_000_000 {
 		t.Errorf("the recipe moved by %d ms: it was to move by the uptime", jump)
 	}
 
@@ -142,12 +113,12 @@ func TestClockGuardAsWrittenJumpsByTheUptimeOnSilence(t *testing.T) {
 
 func TestClockGuardAsIntendedFreezesOnSilence(t *testing.T) {
 	m := clocktest.NewMachine()
-	naive := newNaiveGuard(m, true)
+	recipe := newNaiveGuard(m, true)
 	for range 100 {
 		m.Advance(10 * time.Millisecond) // a request every 10 ms, no step at all
-		naive.now()
+		recipe.now()
 	}
-	if !naive.frozen || naive.jumps == 0 {
+	if !recipe.Frozen || recipe.Jumps == 0 {
 		t.Error("the recipe was to mistake silence for a jump")
 	}
 
@@ -163,13 +134,13 @@ func TestClockGuardAsIntendedFreezesOnSilence(t *testing.T) {
 
 func TestClockGuardAsIntendedNeverComesBackFromAForwardStep(t *testing.T) {
 	m := clocktest.NewMachine()
-	naive := newNaiveGuard(m, true)
+	recipe := newNaiveGuard(m, true)
 	m.Step(320 * time.Millisecond)
 	for range 900_000 {
 		m.Advance(time.Millisecond)
-		naive.now()
+		recipe.now()
 	}
-	if behind := m.Wall()/1e6 - naive.now(); behind < 319 {
+	if behind := m.Wall()/1e6 - recipe.now(); behind < 319 {
 		t.Errorf("the recipe is %d ms behind after a quarter of an hour: it was to stay 320 behind", behind)
 	}
 
@@ -186,14 +157,14 @@ func TestClockGuardAsIntendedNeverComesBackFromAForwardStep(t *testing.T) {
 
 func TestClockGuardAsIntendedGoesBackWhenItThaws(t *testing.T) {
 	m := clocktest.NewMachine()
-	naive := newNaiveGuard(m, true)
+	recipe := newNaiveGuard(m, true)
 	var worst, last int64
 	for i := range 200 {
 		if i == 50 {
 			m.Step(-50 * time.Millisecond)
 		}
 		m.Advance(time.Millisecond)
-		now := naive.now()
+		now := recipe.now()
 		worst = max(worst, last-now)
 		last = now
 	}
@@ -219,15 +190,15 @@ func TestClockGuardAsIntendedGoesBackWhenItThaws(t *testing.T) {
 
 func TestClockGuardAsIntendedMissesItsWayOut(t *testing.T) {
 	m := clocktest.NewMachine()
-	naive := newNaiveGuard(m, true)
+	recipe := newNaiveGuard(m, true)
 	for i := range 2000 {
 		if i == 50 {
 			m.Step(-50 * time.Millisecond)
 		}
 		m.Advance(7 * time.Millisecond)
-		naive.now()
+		recipe.now()
 	}
-	if !naive.frozen {
+	if !recipe.Frozen {
 		t.Error("the recipe was to be frozen 14 s later: calls every 7 ms miss its door of 5 ms")
 	}
 
@@ -246,18 +217,18 @@ func TestClockGuardAsIntendedMissesItsWayOut(t *testing.T) {
 
 func TestClockGuardReportsOneFreezeForManySteps(t *testing.T) {
 	m := clocktest.NewMachine()
-	naive := newNaiveGuard(m, true)
+	recipe := newNaiveGuard(m, true)
 	mine, g, steps := ours(t)
 	for range 5 {
 		m.Step(time.Second)
 		m.Advance(100 * time.Millisecond)
-		naive.now()
+		recipe.now()
 		mine.Step(time.Second)
 		mine.Advance(100 * time.Millisecond)
 		g.Check()
 	}
-	if naive.jumps != 1 || *steps != 5 {
-		t.Errorf("five steps: the recipe reports %d, ours %d; want 1 and 5", naive.jumps, *steps)
+	if recipe.Jumps != 1 || *steps != 5 {
+		t.Errorf("five steps: the recipe reports %d, ours %d; want 1 and 5", recipe.Jumps, *steps)
 	}
 }
 
@@ -272,9 +243,9 @@ func TestMeasureSkewBySingleSampleCriesWolf(t *testing.T) {
 		}
 		return x
 	}
-	naive := exchange(true)
-	mid := int64(naive.Before+naive.After) / 2
-	if skew := time.Duration(mid - naive.Remote); skew < limit {
+	single := exchange(true)
+	mid := int64(single.Before+single.After) / 2
+	if skew := time.Duration(mid - single.Remote); skew < limit {
 		t.Errorf("one late reply shows a skew of %v: it was to raise the alarm at %v", skew, limit)
 	}
 
