@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"net/netip"
 	"net/textproto"
 	"regexp"
 	"slices"
@@ -37,12 +38,8 @@ func (b *builder) readConsumers(v tree.Value) {
 		if !has {
 			trusted.Fail("trusted without a header", "write header: NAME, or remove trusted")
 		}
-		if items, ok := trusted.Node.Items, trusted.Node.Kind == tree.List; ok && len(items) > 0 {
-			for _, p := range b.config.Consumers.Trusted {
-				if p.Bits() == 0 {
-					trusted.Warn("everybody is trusted to say who they are", "list only the networks of your own proxies")
-				}
-			}
+		if slices.ContainsFunc(b.config.Consumers.Trusted, func(p netip.Prefix) bool { return p.Bits() == 0 }) {
+			trusted.Warn("everybody is trusted to say who they are", "list only the networks of your own proxies")
 		}
 	}
 	if v, ok := o.Get("keys"); ok {

@@ -118,6 +118,9 @@ func (j *jsonReader) list(n *Node, path string, depth int) error {
 			return err
 		}
 		n.Items = append(n.Items, item)
+		if len(n.Items) > MaxEntries {
+			return j.tooMany(path)
+		}
 	}
 	_, err := j.dec.Token()
 	return err
@@ -137,9 +140,17 @@ func (j *jsonReader) object(n *Node, path string, depth int) error {
 			return err
 		}
 		n.add(j.report, path, Field{key, at, v}, seen)
+		if len(n.Fields) > MaxEntries {
+			return j.tooMany(path)
+		}
 	}
 	_, err := j.dec.Token()
 	return err
+}
+
+func (j *jsonReader) tooMany(path string) error {
+	j.report.Add(j.lines.place(int(j.dec.InputOffset())), path, Error, fmt.Sprintf("more than %d entries in one list or map", MaxEntries), "split the document")
+	return errRefused
 }
 
 // add appends a field, or reports that its key is there already and keeps the first.

@@ -59,9 +59,10 @@ func (n *Node) Field(key string) *Node {
 
 // Bounds of a document. Nodes are counted with aliases expanded.
 const (
-	MaxBytes = 4 << 20
-	MaxDepth = 32
-	MaxNodes = 1 << 20
+	MaxBytes   = 4 << 20
+	MaxDepth   = 32
+	MaxNodes   = 1 << 20
+	MaxEntries = 1 << 14 // of one list or map
 )
 
 // describe names what a node holds, for messages.
@@ -79,6 +80,12 @@ func (n *Node) describe() string {
 		return "a map"
 	}
 	return "something else"
+}
+
+// likeNumber reports whether the node is text that YAML would call a number if it were
+// written or sized otherwise, such as 1e3.
+func (n *Node) likeNumber() bool {
+	return n.Kind == String && n.plain && n.Text != "" && strings.Trim(n.Text, "+-0123456789.e") == ""
 }
 
 func (n *Node) show() string {

@@ -69,33 +69,42 @@ func (v Value) Int(least, most int64) (int64, bool) {
 	if most == MaxInt {
 		allowed = fmt.Sprintf("use a whole number from %d to 2^53-1", least)
 	}
-	text := v.Node.Text
-	if v.Node.Kind != Number && !(v.Node.Kind == String && v.Node.plain && strings.Trim(text, "+-0123456789.e") == "") {
+	if v.Node.Kind != Number && !v.Node.likeNumber() {
 		v.wrong("a whole number", allowed)
 		return 0, false
 	}
-	digits := strings.TrimLeft(text, "+-")
-	if f, err := strconv.ParseFloat(text, 64); len(digits) > 1 && digits[0] == '0' && strings.Trim(digits, "0123456789") == "" || err != nil && !strings.Contains(err.Error(), "range") {
-		v.Fail(fmt.Sprintf("%s is not a plain decimal number", v.Node.show()), allowed)
-		return 0, false
-	} else if math.IsNaN(f) || strings.Trim(digits, "0123456789") != "" && f != math.Trunc(f) {
-		v.Fail(fmt.Sprintf("%s is not a whole number", v.Node.show()), allowed)
-		return 0, false
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
+	n, problem := whole(v.Node.Text)
 	switch {
-	case err != nil && strings.Contains(err.Error(), "range"), err == nil && (n > MaxInt || n < -MaxInt):
-		v.Fail(fmt.Sprintf("%s is beyond 2^53-1", v.Node.show()), allowed)
-	case err != nil:
-		v.Fail(fmt.Sprintf("%s is not written as a whole number", v.Node.show()), allowed)
+	case problem != "":
 	case n < least:
-		v.Fail(fmt.Sprintf("%s is below %d", v.Node.show(), least), allowed)
+		problem = fmt.Sprintf("is below %d", least)
 	case n > most:
-		v.Fail(fmt.Sprintf("%s is above %d", v.Node.show(), most), allowed)
-	default:
-		return n, true
+		problem = fmt.Sprintf("is above %d", most)
 	}
-	return 0, false
+	if problem != "" {
+		v.Fail(v.Node.show()+" "+problem, allowed)
+		return 0, false
+	}
+	return n, true
+}
+
+// whole reads decimal digits with a sign, or says what else the text is.
+func whole(text string) (n int64, problem string) {
+	digits := strings.TrimLeft(text, "+-")
+	plain := strings.Trim(digits, "0123456789") == ""
+	f, err := strconv.ParseFloat(text, 64)
+	switch {
+	case plain && len(digits) > 1 && digits[0] == '0', err != nil && !errors.Is(err, strconv.ErrRange):
+		return 0, "is not a plain decimal number"
+	case math.Abs(f) > MaxInt, errors.Is(err, strconv.ErrRange):
+		return 0, "is beyond 2^53-1"
+	case !plain && f != math.Trunc(f):
+		return 0, "is not a whole number"
+	}
+	if n, err = strconv.ParseInt(text, 10, 64); err != nil {
+		return 0, "is not written as a whole number"
+	}
+	return n, ""
 }
 
 // Number reads a finite number.

@@ -29,8 +29,8 @@ func parseYAML(r *Report, text string) (n *Node) {
 		}
 	}()
 	tokens := lexer.Tokenize(text)
-	if t := tooDeep(tokens); t != nil {
-		r.Add(at(t), "", Error, fmt.Sprintf("nested deeper than %d", MaxDepth), "simplify the document")
+	if t, problem, hint := measure(tokens); t != nil {
+		r.Add(at(t), "", Error, problem, hint)
 		return nil
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
@@ -78,33 +78,53 @@ func at(t *token.Token) Place {
 	return Place{t.Position.Line, t.Position.Column}
 }
 
-// tooDeep is the first token nested beyond MaxDepth, nil if there is none. The parser
-// recurses, so this is known before it starts.
-func tooDeep(tokens token.Tokens) *token.Token {
-	flow := 0
-	var columns []int // of the block entries that are open
+// measure refuses documents whose size or depth the parser cannot bear: it recurses, and
+// takes time quadratic in the entries of one map. So this is known before it starts. It
+// gives the token at fault, nil if there is none.
+func measure(tokens token.Tokens) (at *token.Token, problem, hint string) {
+	if len(tokens) > MaxNodes {
+		return tokens[MaxNodes], fmt.Sprintf("more than %d tokens", MaxNodes), "split the document"
+	}
+	type collection struct{ column, entries int } // column 0: in brackets
+	var open []collection
 	for i, t := range tokens {
-		switch t.Type {
-		case token.MappingStartType, token.SequenceStartType:
-			flow++
-		case token.MappingEndType, token.SequenceEndType:
-			flow = max(flow-1, 0)
-		}
-		entry := t.Type == token.SequenceEntryType || t.Type == token.MappingKeyType ||
-			i+1 < len(tokens) && tokens[i+1].Type == token.MappingValueType
-		if entry && flow == 0 && t.Position != nil {
-			col := t.Position.Column
-			for len(columns) > 0 && columns[len(columns)-1] >= col {
-				columns = columns[:len(columns)-1]
+		flow := len(open) > 0 && open[len(open)-1].column == 0
+		switch {
+		case t.Type == token.MappingStartType, t.Type == token.SequenceStartType:
+			open = append(open, collection{})
+		case t.Type == token.MappingEndType, t.Type == token.SequenceEndType:
+			if flow {
+				open = open[:len(open)-1]
 			}
-			columns = append(columns, col)
+		case flow && t.Type == token.CollectEntryType:
+			open[len(open)-1].entries++
+		case !flow && t.Position != nil && begins(tokens, i):
+			for len(open) > 0 && open[len(open)-1].column > t.Position.Column {
+				open = open[:len(open)-1]
+			}
+			if len(open) == 0 || open[len(open)-1].column != t.Position.Column {
+				open = append(open, collection{column: t.Position.Column})
+			}
+			open[len(open)-1].entries++
 		}
-		// A list of maps opens two entries for each level of nodes at most.
-		if flow+len(columns) > 2*MaxDepth {
-			return t
+		// A list of maps opens two collections for each level of nodes at most.
+		if len(open) > 2*MaxDepth {
+			return t, fmt.Sprintf("nested deeper than %d", MaxDepth), "simplify the document"
+		}
+		if len(open) > 0 && open[len(open)-1].entries > MaxEntries {
+			return t, fmt.Sprintf("more than %d entries in one list or map", MaxEntries), "split the document"
 		}
 	}
-	return nil
+	return nil, "", ""
+}
+
+// begins reports whether an entry of a block begins with token i.
+func begins(tokens token.Tokens, i int) bool {
+	switch tokens[i].Type {
+	case token.SequenceEntryType, token.MappingKeyType:
+		return true
+	}
+	return i+1 < len(tokens) && tokens[i+1].Type == token.MappingValueType
 }
 
 func (y *yamlReader) refuse(n ast.Node, path, problem, hint string) error {
