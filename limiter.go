@@ -11,6 +11,7 @@ type Limiter struct {
 	plan  *Plan
 	store Store
 	fast  FastStore // store, if it has the shorter way
+	short FastStore // fast, if nothing remains to be done after the decision
 	obs   Observer
 }
 
@@ -37,6 +38,9 @@ func NewLimiter(store Store, plan *Plan, opts ...Option) *Limiter {
 	for _, o := range opts {
 		o(l)
 	}
+	if l.obs == nil && !plan.limit.Shadow {
+		l.short = l.fast
+	}
 	return l
 }
 
@@ -47,7 +51,14 @@ func (l *Limiter) Plan() *Plan { return l.plan }
 // answer, the decision follows the limit's OnFailure and the error says why; the
 // decision may be acted on all the same. A cost that is not valid, or a context that is
 // already done, is an error with a refusal, and nothing is taken.
-func (l *Limiter) Take(ctx context.Context, key string, cost int64) (Decision, error) {
+func (l *Limiter) Take(ctx context.Context, key string, cost int64) (d Decision, err error) {
+	if l.short != nil && uint64(cost) <= uint64(algo.MaxInt) && ctx.Err() == nil {
+		// A decision is large; every call between the store and here copies it.
+		if d, err = l.short.DecideOne(ctx, Claim{Plan: l.plan, Key: key, Cost: cost}); err != nil {
+			d = fallback(l.plan)
+		}
+		return d, err
+	}
 	return l.decide(ctx, Claim{Plan: l.plan, Key: key, Cost: cost})
 }
 
