@@ -12,8 +12,10 @@ import (
 // kits stand beside the rings: packages for tests. They may import each other and rings
 // up to the number.
 var kits = map[string]int{
-	"algo/algomodel": 0,
-	"clocktest":      1,
+	"algo/algomodel":     0,
+	"clocktest":          1,
+	"storetest":          1,
+	"internal/redistest": 1,
 }
 
 // sideways are the imports within a ring.
