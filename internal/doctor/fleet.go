@@ -72,6 +72,9 @@ type clockDocument struct {
 	clock.Snapshot
 }
 
+// clockPath is where an admin listener shows its clock.
+const clockPath = "/v1/clock"
+
 // clockURL completes the address of an admin listener.
 func clockURL(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
@@ -79,7 +82,7 @@ func clockURL(address string) (*url.URL, error) {
 		return nil, errors.New("the address of an instance is not a URL; write http://host:port of its admin listener")
 	}
 	if strings.Trim(u.Path, "/") == "" {
-		u.Path = "/v1/clock"
+		u.Path = clockPath
 	}
 	return u, nil
 }
@@ -105,7 +108,7 @@ func askFleet(ctx context.Context, urls []*url.URL) []Instance {
 
 // askInstance asks eight times, for the offset, and keeps the last answer.
 func askInstance(ctx context.Context, client *http.Client, u *url.URL) Instance {
-	i := Instance{URL: u.Redacted()}
+	i := Instance{URL: strings.TrimSuffix(u.Redacted(), clockPath)}
 	o := measure(ctx, i.URL, clock.StoreClockFunc(func(ctx context.Context) (algo.Store, error) {
 		d, err := fetchClock(ctx, client, u)
 		if err != nil {

@@ -205,11 +205,11 @@ func TestSourcesAreThoseOfTheRunningDaemon(t *testing.T) {
 
 func TestHugeFilesAndDeepIncludesEnd(t *testing.T) {
 	fs := fstest.MapFS{
-		"etc/chrony.conf": file("include /etc/a/*.conf\ninclude /etc/big.conf\n"),
+		"etc/chrony.conf": file("include /etc/big.conf\ninclude /etc/a/*.conf\n"),
 		"etc/big.conf":    file(strings.Repeat("# padding\n", 200_000)),
 	}
 	for i := range 300 {
 		fs["etc/a/"+string(rune('a'+i%26))+strings.Repeat("x", i/26)+".conf"] = file("include /etc/a/*.conf\n")
 	}
-	expect(t, Judge(HostFacts(fs)), want{"daemon-config", Warning, []string{"more than 200 files"}})
+	expect(t, Judge(HostFacts(fs)), want{"daemon-config", Warning, []string{"/etc/big.conf cannot be read: longer than 1048576 bytes", "more than 200 files"}})
 }

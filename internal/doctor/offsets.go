@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -26,6 +27,9 @@ func measure(ctx context.Context, name string, c clock.StoreClock) Offset {
 	defer cancel()
 	s, err := m.Measure(ctx)
 	if err != nil {
+		if inner := errors.Unwrap(err); inner != nil {
+			err = inner // the name is said beside it
+		}
 		return Offset{Name: name, Failed: plain(err)}
 	}
 	return Offset{Name: name, Offset: s.Offset, Error: s.Error}
