@@ -22,13 +22,15 @@ type LimitStatus struct {
 	Shadow    bool   `json:"shadow,omitempty"`
 	Variable  bool   `json:"variable,omitempty"` // count or window comes from the request
 
-	Decided       int64 `json:"decided"`
-	Refused       int64 `json:"refused"`
-	ShadowRefused int64 `json:"shadow_refused"`
-	Fallback      int64 `json:"fallback"`
-	Invalid       int64 `json:"invalid"`
-	Delayed       int64 `json:"delayed"`
-	Cancelled     int64 `json:"cancelled"`
+	Decided         int64 `json:"decided"`
+	DecidedRefused  int64 `json:"decided_refused"` // of these, refused by this limit
+	Refused         int64 `json:"refused"`         // requests answered with this limit's refusal
+	ShadowRefused   int64 `json:"shadow_refused"`
+	Fallback        int64 `json:"fallback"`
+	FallbackRefused int64 `json:"fallback_refused"` // of these
+	Invalid         int64 `json:"invalid"`
+	Delayed         int64 `json:"delayed"`
+	Cancelled       int64 `json:"cancelled"`
 }
 
 // Status is what /limits shows.
@@ -71,8 +73,9 @@ func (l *limit) status() LimitStatus {
 	st := LimitStatus{
 		Name: l.Name, Algorithm: l.base().Algorithm.String(), Count: l.Rate.Count, PerMs: l.Rate.Per.Milliseconds(),
 		Key: l.Key.String(), OnFailure: l.OnFailure.String(), Shadow: l.Shadow, Variable: l.variants != nil,
-		Decided: l.counts.decided.Load(), Refused: l.counts.refused.Load(), ShadowRefused: l.counts.shadow.Load(),
-		Fallback: l.counts.fallback.Load(), Invalid: l.counts.invalid.Load(),
+		DecidedRefused: l.counts.denied.Load(), ShadowRefused: l.counts.shadow.Load(), Decided: l.counts.decided.Load(),
+		Refused: l.counts.refused.Load(), FallbackRefused: l.counts.closed.Load(), Fallback: l.counts.fallback.Load(),
+		Invalid: l.counts.invalid.Load(),
 		Delayed: l.counts.delayed.Load(), Cancelled: l.counts.cancelled.Load(),
 	}
 	if l.base().Algorithm == escapement.FixedWindow {

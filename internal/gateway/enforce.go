@@ -218,6 +218,9 @@ func (x *exchange) without(i int, err error) escapement.Decision {
 	l.counts.fallback.Add(1)
 	x.g.quiet.log("a limit could not be decided", "limit", l.Name, "on_failure", l.OnFailure.String(), "error", err)
 	allowed := l.Shadow || l.OnFailure == escapement.Allow || l.AllowDegradation
+	if !allowed {
+		l.counts.closed.Add(1)
+	}
 	return escapement.Decision{Allowed: allowed, Basis: escapement.Fallback}
 }
 
@@ -255,8 +258,11 @@ func (x *exchange) judge(admitted bool) *refusal {
 		case d.Allowed:
 		case l.Shadow:
 			l.counts.shadow.Add(1)
-		case x.refuse == nil:
-			x.refuse = l
+		default:
+			l.counts.denied.Add(1)
+			if x.refuse == nil {
+				x.refuse = l
+			}
 		}
 	}
 	switch {

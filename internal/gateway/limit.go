@@ -30,7 +30,9 @@ type counts struct {
 	decided   atomic.Int64 // answered by the store
 	refused   atomic.Int64 // requests that this limit refused
 	shadow    atomic.Int64 // requests it would have refused as a limit in force
+	denied    atomic.Int64 // of decided: refused by this limit in force, whoever else did
 	fallback  atomic.Int64 // answered by on_failure, without the store
+	closed    atomic.Int64 // of fallback: refused
 	invalid   atomic.Int64 // the request gave no valid count or window, or one window too many
 	delayed   atomic.Int64 // held until their turn
 	cancelled atomic.Int64 // gave up while they were held
