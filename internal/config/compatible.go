@@ -49,23 +49,20 @@ func (b *builder) addCompatible(o *tree.Object, plugin string, r *Route) {
 		return
 	}
 	if conf.Group != "" {
-		b.groups[name] = &group{o.Value, sameness(o), limits}
+		b.groups[name] = &group{o.Value, conf.Settings(o), limits}
 	}
 	r.Limits = append(r.Limits, limits...)
 }
 
 // joinGroup lets a route share the limits of a group, if its configuration is the same.
 func (b *builder) joinGroup(g *group, o *tree.Object, conf *limitcount.Conf, r *Route) {
-	if sameness(o) != g.same {
+	if conf.Settings(o) != g.same {
 		o.At("group").Fail("group conf mismatched: the configuration differs from that of line "+strconv.Itoa(g.origin.Node.Place.Line),
 			"write the same configuration wherever the group "+strconv.Quote(conf.Group)+" is used")
 		return
 	}
 	r.Limits = append(r.Limits, g.limits...)
 }
-
-// sameness is the text of a plugin's configuration, keys sorted, without _meta.
-func sameness(o *tree.Object) string { return o.Node.Canonical("_meta") }
 
 // limitName is a name made of what identifies the limit and stays when routes move. The
 // kind at its end keeps names of different kinds apart; what does not fit or had to be

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"net/netip"
 	"net/textproto"
 	"regexp"
 	"slices"
@@ -38,7 +37,7 @@ func (b *builder) readConsumers(v tree.Value) {
 		if !has {
 			trusted.Fail("trusted without a header", "write header: NAME, or remove trusted")
 		}
-		if slices.ContainsFunc(b.config.Consumers.Trusted, func(p netip.Prefix) bool { return p.Bits() == 0 }) {
+		if slices.ContainsFunc(b.config.Consumers.Trusted, everybody) {
 			trusted.Warn("everybody is trusted to say who they are", "list only the networks of your own proxies")
 		}
 	}

@@ -227,7 +227,9 @@ func readBypass(v tree.Value) []policy.Bypass {
 		var by policy.Bypass
 		good := false
 		if v, ok := o.Get("cidr"); ok {
-			by.Prefix, good = prefix(v)
+			if by.Prefix, good = prefix(v); good && everybody(by.Prefix) {
+				v.Warn("every client passes uncounted", "name the networks that should")
+			}
 		}
 		name, named := o.Get("var")
 		value, valued := o.Get("value")

@@ -193,6 +193,22 @@ global_rules: [{id: 1}]
 	}
 }
 
+// TestNearlyAPlugin writes a plugin nearly right: that is never left out.
+func TestNearlyAPlugin(t *testing.T) {
+	c, findings := Parse("a.yaml", []byte(`
+routes: [{uri: /, plugins: {limit_count: {count: 1, time_window: 1}}, upstream: {nodes: {"a:1": 1}}}]
+`), Options{IgnoreUnsupported: true})
+	if c != nil || len(findings) != 1 || findings[0].Hint != "did you mean limit-count?" {
+		t.Error(lines(findings))
+	}
+	c, findings = Parse("a.yaml", []byte(`
+routes: [{uri: /, plugins: {limit-conn: {conn: 1}}, upstream: {nodes: {"a:1": 1}}}]
+`), Options{IgnoreUnsupported: true})
+	if c == nil || len(findings) != 1 || findings[0].Severity != Dropped {
+		t.Error("limit-conn is a plugin of APISIX of its own", lines(findings))
+	}
+}
+
 // TestNamesStay moves routes and adds others: the limits of the rest keep their names.
 func TestNamesStay(t *testing.T) {
 	const up = ", upstream: {nodes: {\"127.0.0.1:8081\": 1}}}\n"
@@ -259,7 +275,7 @@ func TestGroupsShare(t *testing.T) {
 	const route = "  - {uri: /%s, plugins: {limit-count: {%s}}, upstream: {nodes: {\"127.0.0.1:8081\": 1}}}\n"
 	c := good(t, "a.yaml", "routes:\n"+
 		fmt.Sprintf(route, "a", "count: 1, time_window: 60, group: g")+
-		fmt.Sprintf(route, "b", "group: g, time_window: 60, count: 1"))
+		fmt.Sprintf(route, "b", "group: g, time_window: 60, policy: local, count: 1, rejected_code: 503, key: remote_addr, _meta: {disable: false}"))
 	if len(c.Limits) != 1 || c.Routes[0].Limits[0] != c.Routes[1].Limits[0] || c.Limits[0].Name != "g_limit-count-group" {
 		t.Errorf("%d limits, %v", len(c.Limits), c.Limits[0].Name)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,11 +27,17 @@ func (b *builder) readNative(root *tree.Object) {
 			v.Warn("the admin listener is reachable from other machines", "bind it to 127.0.0.1 unless the network is closed")
 		}
 	}
+	if _, port, err := net.SplitHostPort(b.config.Admin); err == nil && b.config.Admin == b.config.Listen && port != "0" {
+		root.At("admin").Fail("the admin listener has the address of the gateway", "give it another port")
+	}
 	if v, ok := root.Get("tls"); ok {
 		b.readTLS(v)
 	}
 	if v, ok := root.Get("trusted_proxies"); ok {
 		b.config.TrustedProxies = prefixes(v)
+		if slices.ContainsFunc(b.config.TrustedProxies, everybody) {
+			v.Warn("every peer is believed about the address of the client", "list only the networks of your own proxies")
+		}
 	}
 	if v, ok := root.Get("stores"); ok {
 		b.readStores(v)
@@ -124,6 +131,9 @@ func prefix(v tree.Value) (netip.Prefix, bool) {
 	}
 	return p, true
 }
+
+// everybody reports whether a network holds every address of its family.
+func everybody(p netip.Prefix) bool { return p.Bits() == 0 }
 
 // id reads the identity of a route, upstream or consumer.
 func id(v tree.Value) (string, bool) {

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/escapement-io/escapement/internal/config/limitcount"
@@ -56,18 +55,20 @@ func (b *builder) plugin(plugins *tree.Object, name string) (*tree.Object, bool)
 	return o, on
 }
 
-// refuseOtherPlugins names the plugins that this gateway does not have.
+// refuseOtherPlugins names the plugins that this gateway does not have. A name that
+// differs from one it has by case and dashes only is a mistake, and never left out.
 func (b *builder) refuseOtherPlugins(plugins *tree.Object, where string) {
 	for _, f := range plugins.Node.Fields {
 		if plugins.Asked(f.Key) {
 			continue
 		}
-		hint := "remove it, or use --ignore-unsupported to run without it"
-		if near := tree.Nearest(f.Key, []string{limitcount.Basic, limitcount.Advanced, keyAuth}); near != "" && !knownPlugin(f.Key) {
-			hint = fmt.Sprintf("did you mean %s?", near)
+		if knownPlugin(strings.ReplaceAll(strings.ToLower(f.Key), "_", "-")) && !knownPlugin(f.Key) {
+			continue // Done reports it
 		}
-		plugins.Refuse(where+" is not supported: this gateway has limit-count, limit-count-advanced and key-auth", hint, f.Key)
+		plugins.Refuse(where+" is not supported: this gateway has limit-count, limit-count-advanced and key-auth",
+			"remove it, or use --ignore-unsupported to run without it", f.Key)
 	}
+	plugins.Done()
 }
 
 func readKeyAuth(o *tree.Object) *KeyAuth {

@@ -91,6 +91,30 @@ func Read(o *tree.Object) *Conf {
 	return c
 }
 
+// Settings is the configuration as text: equal for two plugins that ask for the same,
+// whether defaults are written or not.
+func (c *Conf) Settings(o *tree.Object) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v %q %d %q %s %v %v %v", c.Sliding, c.Group, c.RejectedCode, c.RejectedMsg, c.Policy, c.AllowDegradation, c.ShowHeader, c.SyncInterval)
+	for _, r := range c.Rules {
+		fmt.Fprintf(&b, " %v %v %v", r.Count, r.Window, r.Key)
+	}
+	for _, key := range redisOptions {
+		if n := o.Node.Field(key); n != nil {
+			fmt.Fprintf(&b, " %s=%s", key, n.Canonical())
+		}
+	}
+	return b.String()
+}
+
+// String is the number or the template.
+func (q Quantity) String() string {
+	if q.Template != nil {
+		return strconv.Quote(q.Template.String())
+	}
+	return strconv.FormatInt(q.N, 10)
+}
+
 func (c *Conf) readWindowType(o *tree.Object) {
 	if v, ok := o.Get("window_type"); ok {
 		s, _ := v.OneOf("fixed", "sliding")

@@ -108,21 +108,21 @@ func (n *Node) Float() (float64, bool) {
 }
 
 // Canonical is the content as text: equal for equal content, whatever the order of keys
-// and the style of writing. Fields of the top map named in without are left out.
-func (n *Node) Canonical(without ...string) string {
+// and the style of writing.
+func (n *Node) Canonical() string {
 	var b strings.Builder
-	n.canonical(&b, without)
+	n.canonical(&b)
 	return b.String()
 }
 
-func (n *Node) canonical(b *strings.Builder, without []string) {
+func (n *Node) canonical(b *strings.Builder) {
 	switch n.Kind {
 	case Null, Bool, Number, String:
 		fmt.Fprintf(b, "%d%q", n.Kind, n.Text)
 	case List:
 		b.WriteByte('[')
 		for _, item := range n.Items {
-			item.canonical(b, nil)
+			item.canonical(b)
 			b.WriteByte(',')
 		}
 		b.WriteByte(']')
@@ -130,11 +130,9 @@ func (n *Node) canonical(b *strings.Builder, without []string) {
 		fields := slices.SortedFunc(slices.Values(n.Fields), func(x, y Field) int { return strings.Compare(x.Key, y.Key) })
 		b.WriteByte('{')
 		for _, f := range fields {
-			if !slices.Contains(without, f.Key) {
-				fmt.Fprintf(b, "%q:", f.Key)
-				f.Value.canonical(b, nil)
-				b.WriteByte(',')
-			}
+			fmt.Fprintf(b, "%q:", f.Key)
+			f.Value.canonical(b)
+			b.WriteByte(',')
 		}
 		b.WriteByte('}')
 	}
