@@ -38,6 +38,7 @@ func malformed(h *harness) {
 		{"too many claims", many, escapement.ErrRequest},
 		{"no plan", []escapement.Claim{good, {Key: "k", Cost: 1}}, escapement.ErrRequest},
 		{"no plan alone", []escapement.Claim{{Key: "k", Cost: 1}}, escapement.ErrRequest},
+		{"zero plan", []escapement.Claim{{Plan: new(escapement.Plan), Key: "k", Cost: 1}}, escapement.ErrRequest},
 		{"negative cost", []escapement.Claim{good, with(func(c *escapement.Claim) { c.Cost = -1 })}, escapement.ErrCost},
 		{"huge cost", []escapement.Claim{with(func(c *escapement.Claim) { c.Cost = algo.MaxInt + 1 })}, escapement.ErrCost},
 		{"charge in company", []escapement.Claim{good, mode(escapement.Charge)}, escapement.ErrRequest},
