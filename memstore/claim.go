@@ -10,7 +10,7 @@ import (
 
 // check refuses what no store can decide. Nothing has been touched by then.
 func check(c *escapement.Claim) error {
-	if c.Plan == nil || uint64(c.Cost) > uint64(algo.MaxInt) || c.Mode > escapement.Peek ||
+	if c.Plan == nil || c.Plan.ID() == 0 || uint64(c.Cost) > uint64(algo.MaxInt) || c.Mode > escapement.Peek ||
 		uint64(c.Receipt.Units) > uint64(algo.MaxInt) || c.Receipt.At < 0 {
 		return explain(c)
 	}
@@ -18,8 +18,8 @@ func check(c *escapement.Claim) error {
 }
 
 func explain(c *escapement.Claim) error {
-	if c.Plan == nil {
-		return fmt.Errorf("%w: a claim has no plan; compile a Limit", escapement.ErrRequest)
+	if c.Plan == nil || c.Plan.ID() == 0 {
+		return fmt.Errorf("%w: a claim has no compiled plan; use Limit.Compile", escapement.ErrRequest)
 	}
 	name := c.Plan.Limit().Name
 	switch {

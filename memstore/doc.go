@@ -4,9 +4,9 @@
 //	store := memstore.New()
 //	defer store.Close()
 //
-// A Store holds any number of limits and keys in tables without pointers, 41 to 62 bytes a
-// key of 16 bytes or any other length; a rolling window takes the words of its ring
-// besides. It never forgets what still counts: only records as good as new are dropped, so
+// A Store holds any number of limits and keys in tables without pointers: 40 to 62 bytes a
+// key, however long, and for a rolling window its ring besides. The names of limits it
+// remembers for good. It never forgets what still counts: only records as good as new are dropped, so
 // a flood of new keys cannot free a limited one. At the cap (WithMaxKeys) an unknown key is
 // answered with escapement.ErrFull, and the limit's OnFailure decides.
 //
@@ -15,5 +15,7 @@
 // of a hundred million 2.7e-4; nobody outside the process can aim for it. Where that or
 // the loss of the key's text is not acceptable, WithKeys keeps the keys themselves.
 //
-// One limiter without keys is cheaper as a Single.
+// A limit that comes back under its name with another definition takes over what was used;
+// Store.Adopt says when. One limiter without keys is cheaper as a Single, and a Coarse clock
+// is cheaper than the precise one, at a price.
 package memstore

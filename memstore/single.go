@@ -12,15 +12,15 @@ import (
 )
 
 // Single is a store for one limit without keys: whatever the key of a claim, there is one
-// record. A token_bucket or gcra limit on a clock.Line is one word, changed without a lock
-// unless its numbers are extreme; everything else stands under a mutex. It needs no Close
+// record. A token_bucket or gcra limit on a clock.Line or a Coarse clock is one word, changed
+// without a lock unless its numbers are extreme; everything else stands under a mutex. It needs no Close
 // and, unlike a Store, does not count the time the machine is suspended: that refills less.
 //
 //	limiter := escapement.NewLimiter(memstore.NewSingle(plan), plan)
 type Single struct {
 	plan  *escapement.Plan
 	clock Clock
-	line  *clock.Line
+	line  *clock.Line // clock, if it is one: spares an indirect call
 	cell  cell
 	_     [32]byte // keeps the word in a cache line of its own
 	word  atomic.Int64
@@ -55,11 +55,18 @@ func NewSingle(plan *escapement.Plan, opts ...Option) *Single {
 	}
 	s := &Single{plan: plan, clock: o.clock}
 	s.state.Ring = make([]uint32, plan.Core().Slots())
-	if line, ok := o.clock.(*clock.Line); ok {
-		s.line = line
-		s.cell = newCell(plan.Core(), line.Now())
+	s.line, _ = o.clock.(*clock.Line)
+	if _, coarse := o.clock.(*Coarse); coarse || s.line != nil {
+		s.cell = newCell(plan.Core(), s.now())
 	}
 	return s
+}
+
+func (s *Single) now() algo.Store {
+	if s.line != nil {
+		return s.line.Now()
+	}
+	return s.clock.Now()
 }
 
 func newCell(p *algo.Plan, now algo.Store) cell {
@@ -119,7 +126,7 @@ func (s *Single) DecideOne(_ context.Context, c escapement.Claim) (d escapement.
 func (s *Single) take(c *escapement.Claim, d *escapement.Decision) {
 	for {
 		word := s.word.Load()
-		now := s.line.Now()
+		now := s.now()
 		drained := s.cell.drained(now)
 		st := s.cell.unpack(word, drained, now)
 		escapement.DecideTake(d, c.Plan, &st, now, c.Cost)
@@ -148,7 +155,7 @@ func (s *Single) one(c *escapement.Claim) algo.Verdict {
 
 // instant is a reading of the clock under the mutex.
 func (s *Single) instant() algo.Store {
-	s.last = max(s.last, min(s.clock.Now(), algo.MaxInstant))
+	s.last = max(s.last, min(s.now(), algo.MaxInstant))
 	return s.last
 }
 
@@ -162,7 +169,7 @@ type reading struct {
 // read loads the word before it reads the clock, so that no time on the word lies ahead.
 func (s *Single) read() reading {
 	r := reading{word: s.word.Load()}
-	r.now = s.line.Now()
+	r.now = s.now()
 	r.drained = s.cell.drained(r.now)
 	r.state = s.cell.unpack(r.word, r.drained, r.now)
 	return r
