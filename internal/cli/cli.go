@@ -18,6 +18,7 @@ type Commands struct {
 	Gateway GatewayCmd `cmd:"" help:"Proxy HTTP and enforce the limits of a configuration."`
 	Replay  ReplayCmd  `cmd:"" help:"Ask what limits would have done to a file of cases or yesterday's traffic."`
 	Doctor  DoctorCmd  `cmd:"" help:"Ask whether the time of this host, or of a fleet, is fit to limit by."`
+	Drill   DrillCmd   `cmd:"" help:"Do to a limiter what production does to it, and judge what it admits."`
 	Version VersionCmd `cmd:"" help:"Print the version."`
 }
 
@@ -54,7 +55,7 @@ func run(ctx context.Context, args []string, out *Output) (exit int) {
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
-	kctx, err := parser.Parse(args)
+	kctx, err := parser.Parse(joinNegative(args))
 	if err != nil {
 		out.Logf("escapement: %v", err)
 		var pe *kong.ParseError

@@ -24,6 +24,7 @@ type Chart struct {
 	X, Y   string // what the axes show, with the unit
 	Steps  []Steps
 	Levels []Level
+	Marks  []Mark
 	Clock  bool // X is Unix seconds, shown as time of day in UTC
 }
 
@@ -38,6 +39,12 @@ type Steps struct {
 type Level struct {
 	Name string
 	Y    float64
+}
+
+// Mark is a vertical line with its name at its top, for something that happened at X.
+type Mark struct {
+	Name string
+	X    float64
 }
 
 // Formats are the endings of file names that can be written.
@@ -144,7 +151,7 @@ func (c *Chart) draw() (*plot.Plot, error) {
 	// Room above for the legend, which would otherwise cover the busiest line.
 	entries := float64(len(c.Steps) + len(c.Levels))
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = lo, hi, 0, max(1, top)*(1.05+0.07*entries)
-	return p, nil
+	return p, c.mark(p)
 }
 
 // line holds each value until the next; the last one as long as the step before it.
