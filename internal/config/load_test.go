@@ -209,78 +209,6 @@ routes: [{uri: /, plugins: {limit-conn: {conn: 1}}, upstream: {nodes: {"a:1": 1}
 	}
 }
 
-// TestNamesStay moves routes and adds others: the limits of the rest keep their names.
-func TestNamesStay(t *testing.T) {
-	const up = ", upstream: {nodes: {\"127.0.0.1:8081\": 1}}}\n"
-	plugin := func(kind string) string { return "plugins: {" + kind + ": {count: 1, time_window: 1}}" }
-	one := "  - {id: Orders.v2, uri: /orders, " + plugin("limit-count") + up
-	two := "  - {uri: /a, methods: [GET, POST], " + plugin("limit-count-advanced") + up
-	two2 := "  - {uri: /a, methods: [POST, GET], " + plugin("limit-count-advanced") + up
-	three := "  - {id: c, uri: /c, plugins: {limit-count: {rules: [{count: 1, time_window: 1, key: $uri}, {count: 2, time_window: 2, key: $host}]}}" + up
-	names := func(routes ...string) []string {
-		var out []string
-		for _, l := range good(t, "a.yaml", "routes:\n"+strings.Join(routes, "")).Limits {
-			out = append(out, l.Name)
-		}
-		slices.Sort(out)
-		return out
-	}
-	before, after := names(one, two, three), names(three, two2, "  - {uri: /new, "+plugin("limit-count")+up, one)
-	for _, n := range before {
-		if !slices.Contains(after, n) {
-			t.Errorf("%s is gone: %v", n, after)
-		}
-	}
-	if len(before) != 4 || len(after) != 5 {
-		t.Errorf("%v %v", before, after)
-	}
-}
-
-func TestLimitNames(t *testing.T) {
-	seen := map[string]string{}
-	for _, id := range []string{"a", "A", "a.b", "a-b", "a_limit-count", "a_limit-count_1", strings.Repeat("x", 64), strings.Repeat("x", 63) + "y", "limit-count", "1"} {
-		for _, kind := range []string{"limit-count", "limit-count-advanced", "limit-count-group", "limit-count-advanced-group"} {
-			for _, suffix := range []string{"", "_1", "_16"} {
-				name := limitName(id, kind) + suffix
-				l := escapement.Limit{Name: name, Rate: escapement.PerSecond(1)}
-				if _, err := l.Compile(); err != nil {
-					t.Errorf("%q: %v", name, err)
-				}
-				if other, ok := seen[name]; ok {
-					t.Errorf("%s names %s and %s %s%s", name, other, id, kind, suffix)
-				}
-				seen[name] = id + " " + kind + suffix
-			}
-		}
-	}
-}
-
-func TestNameIsTaken(t *testing.T) {
-	_, findings := Parse("a.yaml", []byte(`
-limits:
-  r_limit-count: {count: 1, per: 1s, key: []}
-routes:
-  - id: r
-    uri: /
-    limits: [r_limit-count]
-    plugins: {limit-count: {count: 1, time_window: 1, window_type: sliding, rejected_code: 429}}
-    upstream: {nodes: {"127.0.0.1:8081": 1}}
-`), Options{})
-	if len(findings) != 1 || findings[0].Problem != "the limit of this plugin would be named r_limit-count, as limits.r_limit-count is" {
-		t.Error(lines(findings))
-	}
-}
-
-func TestGroupsShare(t *testing.T) {
-	const route = "  - {uri: /%s, plugins: {limit-count: {%s}}, upstream: {nodes: {\"127.0.0.1:8081\": 1}}}\n"
-	c := good(t, "a.yaml", "routes:\n"+
-		fmt.Sprintf(route, "a", "count: 1, time_window: 60, group: g")+
-		fmt.Sprintf(route, "b", "group: g, time_window: 60, policy: local, count: 1, rejected_code: 503, key: remote_addr, _meta: {disable: false}"))
-	if len(c.Limits) != 1 || c.Routes[0].Limits[0] != c.Routes[1].Limits[0] || c.Limits[0].Name != "g_limit-count-group" {
-		t.Errorf("%d limits, %v", len(c.Limits), c.Limits[0].Name)
-	}
-}
-
 func TestSecretsFromFilesAndEnvironment(t *testing.T) {
 	o := Options{
 		LookupEnv: environmentOf(map[string]string{"BOB": "b-secret"}),
@@ -413,6 +341,28 @@ func TestTruncated(t *testing.T) {
 			if c != nil && (name == "apisix.yaml" && i < len(data)-2 || strings.HasSuffix(name, ".json") && i < len(data)-2) {
 				t.Fatalf("%s cut at %d of %d is accepted", name, i, len(data))
 			}
+		}
+	}
+}
+
+// TestLineEndings gives the examples the line ends and the mark that editors on Windows
+// write: nothing changes.
+func TestLineEndings(t *testing.T) {
+	for _, name := range []string{"native.yaml", "apisix.yaml", "limit-count-advanced.json"} {
+		data, err := os.ReadFile(filepath.Join("../../examples", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := Options{LookupEnv: environmentOf(nil)}
+		one, before := Parse(name, data, o)
+		two, after := Parse(name, []byte("\uFEFF"+strings.ReplaceAll(string(data), "\n", "\r\n")), o)
+		if one == nil || two == nil || lines(before) != lines(after) {
+			t.Fatalf("%s:\n%s\n%s", name, lines(before), lines(after))
+		}
+		a, _ := json.Marshal(one.Redacted())
+		b, _ := json.Marshal(two.Redacted())
+		if string(a) != string(b) {
+			t.Errorf("%s:\n%s\n%s", name, a, b)
 		}
 	}
 }

@@ -13,7 +13,7 @@ func Parse(r *Report, data []byte) *Node {
 	if !clean(r, data) {
 		return nil
 	}
-	text := strings.TrimPrefix(string(data), "\uFEFF")
+	text := strings.ReplaceAll(strings.TrimPrefix(string(data), "\uFEFF"), "\r\n", "\n")
 	if strings.HasSuffix(strings.ToLower(r.File), ".json") {
 		return parseJSON(r, text)
 	}
@@ -37,6 +37,10 @@ func clean(r *Report, data []byte) bool {
 		c, n := utf8.DecodeRune(data[at:])
 		if c == utf8.RuneError && n == 1 {
 			r.Add(placeOf(string(data[:at])), "", Error, fmt.Sprintf("byte 0x%02x is not UTF-8", data[at]), "save the file as UTF-8")
+			return false
+		}
+		if c == '\r' && !bytes.HasPrefix(data[at:], []byte("\r\n")) {
+			r.Add(placeOf(string(data[:at])), "", Error, "a carriage return without a line feed", "end lines with a line feed, or with both")
 			return false
 		}
 		if c < ' ' && c != '\n' && c != '\r' && c != '\t' || c == 0x7f {

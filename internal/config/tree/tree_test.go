@@ -74,6 +74,7 @@ func TestUnreadable(t *testing.T) {
 		{"a.yaml", "\xff\xfea\x00", "a.yaml:1:1: error: the file is UTF-16"},
 		{"a.yaml", "a: 1\nb: é\xff\n", "a.yaml:2:5: error: byte 0xff is not UTF-8"},
 		{"a.yaml", "a: 1\nb: \x00\n", "a.yaml:2:4: error: control character 0x00"},
+		{"a.yaml", "a: 1\rb: 2\r", "a.yaml:1:5: error: a carriage return without a line feed"},
 		{"a.yaml", "a: \x1b[31m\n", "a.yaml:1:4: error: control character 0x1b"},
 		{"a.yaml", strings.Repeat("#", MaxBytes+1), "a.yaml: error: larger than 4 MiB"},
 		{"a.yaml", strings.Repeat("- ", 1000) + "x", "a.yaml:1:129: error: nested deeper than 32"},
