@@ -24,6 +24,8 @@ type GatewayCmd struct {
 	IgnoreUnsupported bool   `help:"Leave out what is not supported instead of refusing the file; what was left out is listed."`
 	MaxKeys           int    `default:"4194304" help:"Cap of records in memory; at the cap unknown keys follow their limit's on_failure."`
 	LogJSON           bool   `help:"Log JSON lines instead of text."`
+
+	NTP []string `name:"ntp" placeholder:"HOST" help:"Follow these NTP servers beside the system clock, each asked about once a minute."`
 }
 
 // Run serves until ctx ends. A configuration with a mistake is exit code 1, before
@@ -52,7 +54,14 @@ func (c *GatewayCmd) Run(ctx context.Context, out *Output) error {
 		return found()
 	}
 	logger := c.logger(out)
-	g, err := gateway.New(cfg, memstore.New(memstore.WithMaxKeys(c.MaxKeys)), logger)
+	clocks, err := watchClocks(ctx, c.NTP, logger)
+	if err != nil {
+		return err
+	}
+	defer clocks.end()
+	seen := &observed{store: memstore.New(memstore.WithMaxKeys(c.MaxKeys)), clocks: clocks}
+	g, err := gateway.New(cfg, seen.store, logger, seen.admin()...)
+	seen.gateway = g
 	if err != nil {
 		return fmt.Errorf("%w\n  another process may hold the address; choose others with --listen and --admin", err)
 	}

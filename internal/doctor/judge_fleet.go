@@ -34,7 +34,7 @@ func fleetReach(f *Facts) verdict {
 	case len(f.Fleet) == 0:
 		return noFleet
 	case len(vs) == 0:
-		return ok("all %d instances answered", len(f.Fleet))
+		return ok("%d of %d instances answered", len(f.Fleet), len(f.Fleet))
 	}
 	return all(noFleet, vs...)
 }

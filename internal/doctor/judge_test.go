@@ -142,7 +142,7 @@ func TestFleet(t *testing.T) {
 
 	r := Judge(gather(t, Options{Fleet: []string{a, b, c}}))
 	expect(t, r,
-		want{"fleet-reach", OK, []string{"3 instances"}},
+		want{"fleet-reach", OK, []string{"3 of 3 instances"}},
 		want{"fleet-state", Warning, []string{c + ": unknown", b + " 2 times"}},
 		want{"fleet-offset", Fail, []string{c + " is 2", "25 %"}},
 		want{"fleet-source", Warning, []string{"all 3 machines", "server time.example.org alone", "server SECOND-SERVER"}})

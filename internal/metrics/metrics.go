@@ -1,0 +1,187 @@
+package metrics
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/escapement-io/escapement/clock"
+)
+
+// Sources are where the numbers come from. A nil one leaves its metrics out.
+type Sources struct {
+	Clock   func() clock.Snapshot
+	Gateway func() Gateway
+	Store   func() Store
+}
+
+// Gateway is what a gateway counted since the process started.
+type Gateway struct {
+	Limits        []Limit
+	Held          int64 // requests waiting for their turn
+	ReloadsOK     int64
+	ReloadsFailed int64
+}
+
+// Limit is what one limit counted.
+type Limit struct {
+	Name             string
+	Decided          int64 // by the state itself
+	Refused          int64 // of these
+	ShadowRefused    int64 // of these, let through because the limit is a shadow
+	Fallback         int64 // answered by on_failure
+	FallbackRefused  int64 // of these
+	Invalid, Delayed int64
+}
+
+// Store is what a store in memory holds.
+type Store struct {
+	Keys, MaxKeys, Bytes int64
+	RefusedAtCap         uint64
+}
+
+// family is one metric; emit takes the values of its labels in order.
+type family struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+}
+
+func counter(name, help string, labels ...string) family {
+	return family{prometheus.NewDesc("escapement_"+name, help, labels, nil), prometheus.CounterValue}
+}
+
+func gauge(name, help string, labels ...string) family {
+	return family{prometheus.NewDesc("escapement_"+name, help, labels, nil), prometheus.GaugeValue}
+}
+
+func (f family) emit(out chan<- prometheus.Metric, value float64, labels ...string) {
+	out <- prometheus.MustNewConstMetric(f.desc, f.kind, value, labels...)
+}
+
+var (
+	steps      = counter("clock_step_total", "Steps of the wall clock of 1 ms or more.", "direction")
+	lastStep   = gauge("clock_last_step_seconds", "Size of the last step, positive for forward; 0 before the first.")
+	suspended  = counter("clock_suspend_seconds_total", "Time for which the machine was suspended.")
+	unclear    = counter("clock_unclear_total", "Looks at the clocks that were too slow to tell anything.")
+	checks     = counter("clock_check_total", "Looks at the clocks.")
+	rebased    = counter("clock_rebased_total", "Times that guarded time was moved instead of slewed.")
+	switched   = counter("clock_switched_total", "Times that guarded time went over to another reference.")
+	offset     = gauge("clock_offset_seconds", "Guarded time minus the reference.", "reference")
+	errorBound = gauge("clock_error_bound_seconds", "Bound of the error: of each reference, and of guarded time itself under the reference guard.", "reference")
+	followed   = gauge("clock_followed", "1 for the reference that guarded time follows.", "reference")
+	state      = gauge("clock_state", "1 for the state that guarded time is in.", "state")
+	epoch      = gauge("clock_epoch", "Grows each time that guarded time is rebased.")
+	slew       = gauge("clock_slew_ppm", "How much faster than the monotonic clock guarded time runs.")
+	minusWall  = gauge("clock_guard_minus_wall_seconds", "Guarded time minus the raw wall clock.")
+
+	decisions = counter("limit_decisions_total", "Decisions of a limit.", "limit", "verdict", "basis")
+	invalid   = counter("limit_invalid_total", "Requests without a valid count or window for a limit that takes them from the request.", "limit")
+	delayed   = counter("limit_delayed_total", "Requests held until their turn.", "limit")
+	held      = gauge("held_requests", "Requests waiting for their turn now.")
+	reloads   = counter("reloads_total", "Configurations taken over or refused while running.", "result")
+
+	keys         = gauge("store_keys", "Records in memory.")
+	maxKeys      = gauge("store_max_keys", "Cap of records in memory.")
+	storeBytes   = gauge("store_bytes", "Memory of the records.")
+	refusedAtCap = counter("store_refused_at_cap_total", "Claims on unknown keys while the store was full; they followed on_failure.")
+
+	clockFamilies   = []family{steps, lastStep, suspended, unclear, checks, rebased, switched, offset, errorBound, followed, state, epoch, slew, minusWall}
+	gatewayFamilies = []family{decisions, invalid, delayed, held, reloads}
+	storeFamilies   = []family{keys, maxKeys, storeBytes, refusedAtCap}
+)
+
+// guardName is the label under which the bound of guarded time itself is shown.
+const guardName = "guard"
+
+// Handler serves the metrics of the sources and of this process.
+func Handler(s Sources) http.Handler {
+	r := prometheus.NewPedanticRegistry()
+	r.MustRegister(&s, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return promhttp.HandlerFor(r, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+}
+
+// Describe names the metrics that Collect will emit.
+func (s *Sources) Describe(out chan<- *prometheus.Desc) {
+	describe := func(some bool, families []family) {
+		for _, f := range families {
+			if some {
+				out <- f.desc
+			}
+		}
+	}
+	describe(s.Clock != nil, clockFamilies)
+	describe(s.Gateway != nil, gatewayFamilies)
+	describe(s.Store != nil, storeFamilies)
+}
+
+// Collect reads the sources once.
+func (s *Sources) Collect(out chan<- prometheus.Metric) {
+	if s.Clock != nil {
+		collectClock(out, s.Clock())
+	}
+	if s.Gateway != nil {
+		collectGateway(out, s.Gateway())
+	}
+	if s.Store != nil {
+		st := s.Store()
+		keys.emit(out, float64(st.Keys))
+		maxKeys.emit(out, float64(st.MaxKeys))
+		storeBytes.emit(out, float64(st.Bytes))
+		refusedAtCap.emit(out, float64(st.RefusedAtCap))
+	}
+}
+
+// states are all that guarded time can be in.
+var states = []clock.State{clock.Unknown, clock.Synchronised, clock.Slewing, clock.Holdover, clock.Disrupted}
+
+func collectClock(out chan<- prometheus.Metric, c clock.Snapshot) {
+	steps.emit(out, float64(c.Tally.StepsForward), "forward")
+	steps.emit(out, float64(c.Tally.StepsBackward), "backward")
+	lastStep.emit(out, c.Tally.LastStep.Seconds())
+	suspended.emit(out, c.Tally.Suspended.Seconds())
+	unclear.emit(out, float64(c.Tally.Unclear))
+	checks.emit(out, float64(c.Tally.Checks))
+	rebased.emit(out, float64(c.Tally.Rebases))
+	switched.emit(out, float64(c.Tally.Switches))
+	for _, r := range c.References {
+		followed.emit(out, one(r.Followed), r.Name)
+		if r.Known { // no data is not zero
+			offset.emit(out, r.Offset.Seconds(), r.Name)
+			errorBound.emit(out, r.Error.Seconds(), r.Name)
+		}
+	}
+	if c.Bounded {
+		errorBound.emit(out, c.ErrorBound.Seconds(), guardName)
+	}
+	for _, s := range states {
+		state.emit(out, one(c.Bound.State == s), string(s))
+	}
+	epoch.emit(out, float64(c.Epoch))
+	slew.emit(out, c.SlewPPM)
+	minusWall.emit(out, c.GuardMinusWall.Seconds())
+}
+
+func one(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+func collectGateway(out chan<- prometheus.Metric, g Gateway) {
+	for _, l := range g.Limits {
+		// Counters that are read one after the other may not add up for a moment.
+		decisions.emit(out, float64(max(0, l.Decided-l.Refused-l.ShadowRefused)), l.Name, "admitted", "exact")
+		decisions.emit(out, float64(l.Refused), l.Name, "refused", "exact")
+		decisions.emit(out, float64(l.ShadowRefused), l.Name, "shadow_refused", "exact")
+		decisions.emit(out, float64(max(0, l.Fallback-l.FallbackRefused)), l.Name, "admitted", "fallback")
+		decisions.emit(out, float64(l.FallbackRefused), l.Name, "refused", "fallback")
+		invalid.emit(out, float64(l.Invalid), l.Name)
+		delayed.emit(out, float64(l.Delayed), l.Name)
+	}
+	held.emit(out, float64(g.Held))
+	reloads.emit(out, float64(g.ReloadsOK), "ok")
+	reloads.emit(out, float64(g.ReloadsFailed), "failed")
+}
