@@ -53,6 +53,9 @@ func (c *GatewayCmd) Run(ctx context.Context, out *Output) error {
 	if cfg == nil {
 		return found()
 	}
+	if len(cfg.Routes) == 0 {
+		return &exitError{code: ExitFinding, err: fmt.Errorf("gateway: %s has no routes, so every request would be answered 404\n  add routes with a uri, limits and an upstream", c.Config)}
+	}
 	logger := c.logger(out)
 	clocks, err := watchClocks(ctx, c.NTP, logger)
 	if err != nil {
