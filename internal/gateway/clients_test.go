@@ -220,3 +220,74 @@ func TestH2C(t *testing.T) {
 		transport.CloseIdleConnections()
 	}
 }
+
+// TestRefusedBodies: a refusal does not wait for a body that never comes, asks for none,
+// and keeps the connection of a client whose short body has come.
+func TestRefusedBodies(t *testing.T) {
+	c := oneRoute()
+	c.Routes[0].URIs = []string{"/elsewhere"}
+	w := serve(t, nil, c)
+	for _, test := range []struct {
+		request string
+		keeps   bool
+	}{
+		{"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody", true},
+		{"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n", true},
+		{"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf", false},
+		{"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n", false},
+		{"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000\r\n\r\nhalf", false},
+		{"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\nExpect: 100-continue\r\n\r\n", false},
+	} {
+		conn, err := net.Dial("tcp", w.g.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(conn, test.request)
+		in := bufio.NewReader(conn)
+		for range 2 {
+			res, err := http.ReadResponse(in, nil)
+			if err != nil || res.StatusCode != 404 || res.Close == test.keeps {
+				t.Fatalf("%q: got %v, %v", test.request, res, err)
+			}
+			_, _ = io.Copy(io.Discard, res.Body)
+			if !test.keeps {
+				if _, err := in.ReadByte(); err == nil {
+					t.Errorf("%q: more after the answer", test.request)
+				}
+				break
+			}
+			fmt.Fprint(conn, test.request)
+		}
+		conn.Close()
+	}
+}
+
+// TestExpectContinue: a client that waits to be asked for its body is asked.
+func TestExpectContinue(t *testing.T) {
+	w := serve(t, nil, oneRoute())
+	w.echo(func(r *http.Request) string {
+		b, _ := io.ReadAll(r.Body)
+		return string(b)
+	})
+	conn, err := net.Dial("tcp", w.g.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n")
+	in := bufio.NewReader(conn)
+	if line, err := in.ReadString('\n'); !strings.Contains(line, "100") {
+		t.Fatalf("got %q, %v", line, err)
+	}
+	if line, _ := in.ReadString('\n'); line != "\r\n" {
+		t.Fatalf("got %q", line)
+	}
+	fmt.Fprint(conn, "body")
+	res, err := http.ReadResponse(in, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := io.ReadAll(res.Body); string(b) != "body" || res.Close {
+		t.Errorf("got %q, close %v", b, res.Close)
+	}
+}

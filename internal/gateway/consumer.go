@@ -50,10 +50,10 @@ func (id *identities) fromHeader(r *http.Request, peer netip.Addr) string {
 	return ""
 }
 
-// fromKey is the consumer whose API key the request carries; without one it says why
-// not. Keys are looked up by hash, so the time it takes says nothing about how much of a
+// fromKey is the consumer whose API key the request carries, or what to answer without
+// one. Keys are looked up by hash, so the time it takes says nothing about how much of a
 // guess was right.
-func (id *identities) fromKey(r *http.Request, a *config.KeyAuth) (name, problem string) {
+func (id *identities) fromKey(r *http.Request, a *config.KeyAuth) (string, *refusal) {
 	header := a.Header
 	if header == "" {
 		header = keyHeader
@@ -63,11 +63,11 @@ func (id *identities) fromKey(r *http.Request, a *config.KeyAuth) (name, problem
 		key, _ = queryArg(r.URL.RawQuery, a.Query)
 	}
 	if key == "" {
-		return "", "Missing API key in request"
+		return "", &noKey
 	}
 	name, ok := id.keys[sha256.Sum256([]byte(key))]
 	if !ok {
-		return "", "Invalid API key in request"
+		return "", &badKey
 	}
 	if a.HideCredentials {
 		r.Header.Del(header)
@@ -75,7 +75,7 @@ func (id *identities) fromKey(r *http.Request, a *config.KeyAuth) (name, problem
 			r.URL.RawQuery = dropArg(r.URL.RawQuery, a.Query)
 		}
 	}
-	return name, ""
+	return name, nil
 }
 
 // peerAddr is the address at the other end of the connection.

@@ -21,7 +21,7 @@ type exchange struct {
 	asked
 	g     *Gateway
 	snap  *snapshot
-	body  *impatient // the client's, if there is one
+	body  *clientBody // nil without one
 	not   tried
 	proxy httputil.ReverseProxy
 }
@@ -55,10 +55,17 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer x.end()
 	x.snap = g.current.Load()
 	x.vars.r = r
-	x.serve(w, r)
+	x.body = watchBody(w, r, g.opts.clientTimeout)
+	if no := x.admit(r); no != nil {
+		x.body.drain()
+		x.refused(w, no)
+		return
+	}
+	x.proxy.ServeHTTP(w, r)
 }
 
 func (x *exchange) end() {
+	x.body.release()
 	x.vars = vars{hostname: x.vars.hostname}
 	x.asked.reset()
 	clear(x.not)
@@ -66,7 +73,9 @@ func (x *exchange) end() {
 	x.g.exchanges.Put(x)
 }
 
-func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {
+// admit finds the route and the consumer of the request and asks the limits. It returns
+// nil if the request may go to the upstream, and otherwise what to answer.
+func (x *exchange) admit(r *http.Request) *refusal {
 	x.host, x.path = hostOnly(r.Host), cleanPath(r.URL.Path)
 	x.peer = peerAddr(r)
 	x.consumer = x.snap.who.fromHeader(r, x.peer)
@@ -75,33 +84,15 @@ func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {
 		x.rt = x.snap.router.match(x.host, x.path, r.Method)
 	}
 	if x.rt == nil {
-		noRoute.write(w)
-		return
+		return &noRoute
 	}
 	if a := x.rt.KeyAuth; a != nil {
-		name, problem := x.snap.who.fromKey(r, a)
-		if problem != "" {
-			unauthorized(w, problem)
-			return
+		var no *refusal
+		if x.consumer, no = x.snap.who.fromKey(r, a); no != nil {
+			return no
 		}
-		x.consumer = name
 	}
-	if no := x.enforce(r.Context()); no != nil {
-		x.refused(w, no)
-		return
-	}
-	x.watchBody(w, r)
-	x.proxy.ServeHTTP(w, r)
-}
-
-// watchBody bounds how long a client may pause while it sends a body.
-func (x *exchange) watchBody(w http.ResponseWriter, r *http.Request) {
-	if r.Body == nil || r.Body == http.NoBody {
-		return
-	}
-	control := http.NewResponseController(w)
-	x.body = newImpatient(r.Body, x.g.opts.clientTimeout, func() { _ = control.SetReadDeadline(past) })
-	r.Body = x.body
+	return x.enforce(r.Context())
 }
 
 // rewrite addresses the request to the upstream. RoundTrip chooses the node.
@@ -220,11 +211,8 @@ func watchResponse(res *http.Response, n *node, limit time.Duration) *http.Respo
 		n.active.Add(-1)
 		return res
 	}
-	body := res.Body
-	b := &answerBody{node: n}
-	b.ReadCloser, b.limit = body, limit
-	b.timer = time.AfterFunc(limit, func() { _ = body.Close() })
-	b.timer.Stop()
+	b, body := &answerBody{node: n}, res.Body
+	b.init(body, limit, func() { _ = body.Close() })
 	res.Body = b
 	return res
 }
@@ -236,6 +224,7 @@ func (x *exchange) modify(res *http.Response) error {
 		x.proxy.FlushInterval = 0
 	}
 	x.writeHeaders(res.Header)
+	x.body.closing(res.Header)
 	return nil
 }
 
@@ -255,6 +244,7 @@ func (x *exchange) failed(w http.ResponseWriter, r *http.Request, err error) {
 		x.g.quiet.log("upstream failed", "route", x.rt.ID, "error", err)
 	}
 	x.writeHeaders(w.Header())
+	x.body.closing(w.Header())
 	answer.write(w)
 }
 

@@ -89,7 +89,7 @@ func decimals(d time.Duration) string {
 	return string(b)
 }
 
-// refused answers a request that enforce does not let pass.
+// refused answers a request that admit does not let pass.
 func (x *exchange) refused(w http.ResponseWriter, no *refusal) {
 	h := w.Header()
 	x.writeHeaders(h)
@@ -99,5 +99,6 @@ func (x *exchange) refused(w http.ResponseWriter, no *refusal) {
 		}
 		httplimit.WriteRetryAfter(h, wait)
 	}
+	x.body.closing(h)
 	no.write(w)
 }

@@ -67,12 +67,21 @@ func encode(v any) []byte {
 
 func (a *refusal) write(w http.ResponseWriter) {
 	w.Header()["Content-Type"] = a.kind
+	if a == &noKey || a == &badKey {
+		w.Header().Set("WWW-Authenticate", `apikey realm="escapement"`)
+	}
 	w.WriteHeader(a.code)
 	_, _ = w.Write(a.body) // a client that is gone needs no answer
 }
 
+type keyBody struct {
+	Message string `json:"message"`
+}
+
 // The answers of the gateway itself.
 var (
+	noKey        = refusal{http.StatusUnauthorized, isJSON, encode(keyBody{"Missing API key in request"})}
+	badKey       = refusal{http.StatusUnauthorized, isJSON, encode(keyBody{"Invalid API key in request"})}
 	noRoute      = refusal{http.StatusNotFound, isJSON, encode(errorBody{"404 Route Not Found"})}
 	badGateway   = refusal{http.StatusBadGateway, isJSON, encode(errorBody{"the upstream could not be reached or closed the connection"})}
 	tooSlow      = refusal{http.StatusGatewayTimeout, isJSON, encode(errorBody{"the upstream did not answer in time"})}
@@ -83,12 +92,3 @@ var (
 	noRule       = refusal{http.StatusInternalServerError, isJSON, encode(errorBody{"no rule applies to the request"})}
 	tooManyHeld  = refusal{http.StatusServiceUnavailable, isJSON, encode(errorBody{"too many requests are waiting for their turn"})}
 )
-
-// unauthorized is the answer to a request without a valid API key.
-func unauthorized(w http.ResponseWriter, problem string) {
-	w.Header().Set("WWW-Authenticate", `apikey realm="escapement"`)
-	a := refusal{http.StatusUnauthorized, isJSON, encode(struct {
-		Message string `json:"message"`
-	}{problem})}
-	a.write(w)
-}

@@ -1,9 +1,7 @@
 package gateway
 
 import (
-	"io"
 	"net"
-	"sync/atomic"
 	"time"
 )
 
@@ -54,31 +52,4 @@ func (l watchedListener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	return newWatched(c, l.limit), nil
-}
-
-// impatient is a body whose reads must make progress within a limit; if one does not,
-// expired is called from another goroutine and must make the read end. A read that is
-// still on its way when the handler returns stays under watch.
-type impatient struct {
-	io.ReadCloser
-	limit time.Duration
-	timer *time.Timer
-	late  atomic.Bool
-}
-
-func newImpatient(body io.ReadCloser, limit time.Duration, expired func()) *impatient {
-	b := &impatient{ReadCloser: body, limit: limit}
-	b.timer = time.AfterFunc(limit, func() {
-		b.late.Store(true)
-		expired()
-	})
-	b.timer.Stop()
-	return b
-}
-
-func (b *impatient) Read(p []byte) (int, error) {
-	b.timer.Reset(b.limit)
-	n, err := b.ReadCloser.Read(p)
-	b.timer.Stop()
-	return n, err
 }
