@@ -3,6 +3,7 @@ package memstore
 import (
 	"context"
 	"fmt"
+	"unsafe"
 
 	"github.com/escapement-io/escapement"
 	"github.com/escapement-io/escapement/algo"
@@ -12,6 +13,7 @@ import (
 // records, and never waits for anything but a lock; ctx is not consulted. The clock is
 // read under the lock, so that time on a record never goes back.
 func (s *Store) DecideOne(_ context.Context, c escapement.Claim) (d escapement.Decision, err error) {
+	prefetch(unsafe.Pointer(unsafe.StringData(c.Key)))
 	if err := check(&c); err != nil {
 		return d, err
 	}
@@ -19,7 +21,7 @@ func (s *Store) DecideOne(_ context.Context, c escapement.Claim) (d escapement.D
 	h := s.hash(l, c.Key)
 	sh := s.shard(h)
 	sh.mu.Lock()
-	prefetch(&sh.slots[sh.home(h)])
+	prefetch(unsafe.Pointer(&sh.slots[sh.home(h)]))
 	now := sh.instant(s.now())
 	p := l.ruling(c.Plan)
 	if c.Mode == escapement.Take && c.Patience == 0 && l.newest.slots == 0 && !s.keyed {

@@ -1,7 +1,7 @@
 #include "textflag.h"
 
-// func prefetch(s *slot)
+// func prefetch(p unsafe.Pointer)
 TEXT ·prefetch(SB), NOSPLIT, $0-8
-	MOVQ s+0(FP), AX
+	MOVQ p+0(FP), AX
 	PREFETCHT0 (AX)
 	RET

@@ -2,4 +2,6 @@
 
 package memstore
 
-func prefetch(*slot) {}
+import "unsafe"
+
+func prefetch(unsafe.Pointer) {}
