@@ -11,7 +11,7 @@ import (
 func (r *Run) Chart() *plot.Chart {
 	c := &plot.Chart{
 		Title: fmt.Sprintf("%s, %d requests per second, the wall clock stepped", r.Limit, r.Rate),
-		X:     "true time, seconds", Y: "units admitted so far",
+		X:     "true time, seconds", Y: "units admitted so far", Left: true,
 	}
 	lines := []line{{name: "escapement", admits: func(a *Asked) bool { return a.Admitted }}}
 	if r.Naive {
@@ -36,6 +36,7 @@ func (r *Run) Chart() *plot.Chart {
 		}
 	}
 	for i := range lines {
+		lines[i].steps.Name = lines[i].name
 		c.Steps = append(c.Steps, lines[i].steps)
 	}
 	return c
@@ -50,7 +51,9 @@ type line struct {
 }
 
 func (l *line) add(x float64, a *Asked) {
-	l.steps.Name = l.name
+	if len(l.steps.X) == 0 {
+		l.steps.X, l.steps.Y = []float64{0}, []float64{0}
+	}
 	if l.admits(a) {
 		l.count++
 	}

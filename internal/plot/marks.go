@@ -11,7 +11,7 @@ import (
 
 var markColour = color.Gray{0x60}
 
-// mark draws the marks over the whole height, names beside their upper ends.
+// mark draws the marks over the whole height, names beside their lower ends.
 func (c *Chart) mark(p *plot.Plot) error {
 	if len(c.Marks) == 0 {
 		return nil
@@ -25,19 +25,19 @@ func (c *Chart) mark(p *plot.Plot) error {
 		line.Color, line.Width = markColour, vg.Points(0.7)
 		line.Dashes = []vg.Length{vg.Points(2), vg.Points(2)}
 		p.Add(line)
-		names.XYs = append(names.XYs, plotter.XY{X: m.X, Y: p.Y.Max})
+		names.XYs = append(names.XYs, plotter.XY{X: m.X, Y: p.Y.Min})
 		names.Labels = append(names.Labels, m.Name)
 	}
 	labels, err := plotter.NewLabels(names)
 	if err != nil {
 		return fmt.Errorf("plot: marks: %w", err)
 	}
-	labels.Offset.X, labels.Offset.Y = vg.Points(3), vg.Points(-11)
+	labels.Offset.X, labels.Offset.Y = vg.Points(3), vg.Points(4)
 	for i := range labels.TextStyle {
 		labels.TextStyle[i].Color = markColour
+		labels.TextStyle[i].Font.Variant = "Sans"
 		labels.TextStyle[i].Font.Size = vg.Points(9)
 	}
 	p.Add(labels)
-	p.Legend.Left = c.Marks[0].X > (p.X.Min+p.X.Max)/2
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -26,6 +27,7 @@ type Chart struct {
 	Levels []Level
 	Marks  []Mark
 	Clock  bool // X is Unix seconds, shown as time of day in UTC
+	Left   bool // the legend stands on the left, for lines that rise
 }
 
 // Steps is a series: Y[i] holds from X[i] to X[i+1], the last value for as long as the one
@@ -41,7 +43,7 @@ type Level struct {
 	Y    float64
 }
 
-// Mark is a vertical line with its name at its top, for something that happened at X.
+// Mark is a vertical line with its name at its foot, for something that happened at X.
 type Mark struct {
 	Name string
 	X    float64
@@ -105,16 +107,15 @@ func inset(c draw.Canvas) draw.Canvas {
 func (c *Chart) draw() (*plot.Plot, error) {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = c.Title, c.X, c.Y
-	p.Title.Padding = vg.Points(6)
-	p.Legend.Top, p.Legend.Padding = true, vg.Points(2)
-	p.BackgroundColor = color.White
+	style(p)
+	p.Legend.Left = c.Left
 	if c.Clock {
 		p.X.Tick.Marker = clockTicks{}
 	}
 	grid := plotter.NewGrid()
 	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{0xe8}, color.Gray{0xe8}
 	p.Add(grid)
-	lo, hi, top := math.Inf(1), math.Inf(-1), 0.0
+	lo, hi, top, bottom := math.Inf(1), math.Inf(-1), 0.0, 0.0
 	for i, s := range c.Steps {
 		if len(s.X) != len(s.Y) || len(s.X) == 0 {
 			return nil, fmt.Errorf("plot: series %q has %d instants and %d values", s.Name, len(s.X), len(s.Y))
@@ -131,7 +132,7 @@ func (c *Chart) draw() (*plot.Plot, error) {
 		p.Legend.Add(s.Name, line)
 		lo, hi = min(lo, line.XYs[0].X), max(hi, line.XYs[len(line.XYs)-1].X)
 		for _, y := range s.Y {
-			top = max(top, y)
+			top, bottom = max(top, y), min(bottom, y)
 		}
 	}
 	if len(c.Steps) == 0 {
@@ -150,8 +151,27 @@ func (c *Chart) draw() (*plot.Plot, error) {
 	}
 	// Room above for the legend, which would otherwise cover the busiest line.
 	entries := float64(len(c.Steps) + len(c.Levels))
-	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = lo, hi, 0, max(1, top)*(1.05+0.07*entries)
+	if top == 0 && bottom == 0 {
+		top = 1
+	}
+	p.X.Min, p.X.Max = lo, hi
+	p.Y.Min, p.Y.Max = bottom*1.05, bottom+(top-bottom)*(1.05+0.07*entries)
 	return p, c.mark(p)
+}
+
+// style is what all charts have in common.
+func style(p *plot.Plot) {
+	for _, f := range []*font.Font{
+		&p.Title.TextStyle.Font, &p.X.Label.TextStyle.Font, &p.Y.Label.TextStyle.Font,
+		&p.X.Tick.Label.Font, &p.Y.Tick.Label.Font, &p.Legend.TextStyle.Font,
+	} {
+		f.Variant, f.Size = "Sans", vg.Points(10)
+	}
+	p.Title.TextStyle.Font.Size = vg.Points(11)
+	p.Title.Padding = vg.Points(6)
+	p.Legend.Top, p.Legend.Padding = true, vg.Points(2)
+	p.X.Tick.Marker, p.Y.Tick.Marker = roundTicks{}, roundTicks{}
+	p.BackgroundColor = color.White
 }
 
 // line holds each value until the next; the last one as long as the step before it.

@@ -108,3 +108,40 @@ func TestClockTicks(t *testing.T) {
 		}
 	}
 }
+
+func TestRoundTicks(t *testing.T) {
+	for _, x := range []struct {
+		lo, hi      float64
+		first, last string
+		count       int
+	}{
+		{0, 12, "0", "12", 13},
+		{0, 13, "0", "12", 7},
+		{-2.1, 0.4, "-2", "0", 5},
+		{0, 1, "0", "1", 11},
+		{0, 2650, "0", "2500", 6},
+	} {
+		ticks := roundTicks{}.Ticks(x.lo, x.hi)
+		if len(ticks) == 0 || ticks[0].Label != x.first || ticks[len(ticks)-1].Label != x.last || len(ticks) != x.count {
+			t.Errorf("%v to %v: %v", x.lo, x.hi, ticks)
+		}
+	}
+}
+
+func TestMarksAndValuesBelowZero(t *testing.T) {
+	c := chart()
+	c.Steps[0].Y[1], c.Marks, c.Clock = -7, []Mark{{Name: "step", X: 1.8e9 + 1}}, false
+	var b bytes.Buffer
+	if err := c.Write(&b, ".svg"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{">step<", ">-6<"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in the picture", want)
+		}
+	}
+	p, err := c.draw()
+	if err != nil || p.Y.Min > -7 {
+		t.Errorf("the axis begins at %v, %v", p.Y.Min, err)
+	}
+}

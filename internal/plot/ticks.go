@@ -2,6 +2,7 @@ package plot
 
 import (
 	"math"
+	"strconv"
 	"time"
 
 	"gonum.org/v1/plot"
@@ -39,6 +40,25 @@ func (clockTicks) Ticks(lo, hi float64) []plot.Tick {
 	var ticks []plot.Tick
 	for at := int64(math.Ceil(lo/float64(step))) * step; float64(at) <= hi; at += step {
 		ticks = append(ticks, plot.Tick{Value: float64(at), Label: time.Unix(at, 0).UTC().Format(layout)})
+	}
+	return ticks
+}
+
+// roundTicks marks multiples of 1, 2 or 5 times a power of ten, at most maxTicks of them.
+type roundTicks struct{}
+
+// Ticks implements plot.Ticker.
+func (roundTicks) Ticks(lo, hi float64) []plot.Tick {
+	step := math.Pow(10, math.Floor(math.Log10((hi-lo)/maxTicks)))
+	for _, f := range []float64{1, 2, 5, 10} {
+		if (hi-lo)/(step*f) <= maxTicks {
+			step *= f
+			break
+		}
+	}
+	var ticks []plot.Tick
+	for n := math.Ceil(lo/step) + 0; n*step <= hi; n++ { // + 0: no minus before a zero
+		ticks = append(ticks, plot.Tick{Value: n * step, Label: strconv.FormatFloat(n*step, 'g', 6, 64)})
 	}
 	return ticks
 }
