@@ -1,0 +1,265 @@
+package redisstore
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/escapement-io/escapement"
+	"github.com/escapement-io/escapement/algo"
+	"github.com/escapement-io/escapement/clock"
+)
+
+// Store keeps limits on Redis. Safe for concurrent use; Close it.
+type Store struct {
+	cfg     Config
+	line    *clock.Line
+	caller  string // names this store object among the callers of the line
+	machine string // names this machine, for votes
+	calls   int    // calls under way to one primary
+	unasked bool   // scripts may not ask for the time
+
+	mu      sync.Mutex // guards witness
+	witness *witness
+
+	limits   sync.Map // name to *generation
+	topology atomic.Pointer[topology]
+	links    sync.Mutex // held to change the topology
+	findings []string
+
+	stop     chan struct{}
+	kick     chan struct{} // asks for a look at the topology
+	done     sync.WaitGroup
+	closed   atomic.Bool
+	looking  atomic.Bool
+	settling atomic.Bool
+}
+
+var _ escapement.FastStore = (*Store)(nil)
+
+// generation is the newest plan of a limit's name.
+type generation struct {
+	id   uint32
+	plan *escapement.Plan
+	wire *wire
+}
+
+// Adopt announces plans, so that they replace older ones of their names now and not when
+// they are first asked for. A claim that still carries an older plan is decided under the
+// new one. Records are converted when they are next met: buckets keep their level, the
+// fraction scaled; counters of an equal window stay; of anything else what counts is
+// charged to the new window. Two instances with two definitions of one limit convert to
+// and fro, and together admit no more than the larger.
+func (s *Store) Adopt(plans ...*escapement.Plan) {
+	for _, p := range plans {
+		s.newest(p)
+	}
+}
+
+func (s *Store) newest(p *escapement.Plan) *generation {
+	name := p.Limit().Name
+	for {
+		v, ok := s.limits.Load(name)
+		if ok && v.(*generation).id >= p.ID() {
+			return v.(*generation)
+		}
+		g := &generation{p.ID(), p, newWire(p)}
+		if !ok {
+			if _, raced := s.limits.LoadOrStore(name, g); !raced {
+				return g
+			}
+		} else if s.limits.CompareAndSwap(name, v, g) {
+			return g
+		}
+	}
+}
+
+// ruling is the plan that judges claims of p: its own variant, or what replaced it. It
+// also reports whether receipts of p are void.
+func (s *Store) ruling(p *escapement.Plan) (*wire, bool) {
+	g := s.newest(p)
+	switch {
+	case g.plan == p:
+		return g.wire, false
+	case g.id == p.ID():
+		return newWire(p), false
+	}
+	return g.wire, newWire(p).text != g.wire.text
+}
+
+// add appends a claim to an item.
+func (s *Store) add(it *item, c escapement.Claim) {
+	w, void := s.ruling(c.Plan)
+	if void {
+		if c.Mode == escapement.Refund {
+			c.Receipt.Units = 0
+		}
+		if c.Mode == escapement.Charge && c.Receipt.At != 0 {
+			c.Receipt.At = 0
+		}
+	}
+	it.claims = append(it.claims, c)
+	it.wires = append(it.wires, w)
+	it.keys = append(it.keys, key(s.cfg.Prefix, w.plan.Limit().Name, c.Key))
+}
+
+// DecideOne answers a claim that stands alone.
+func (s *Store) DecideOne(ctx context.Context, c escapement.Claim) (escapement.Decision, error) {
+	requests := [1]escapement.Request{{Claims: []escapement.Claim{c}}}
+	answers := [1]escapement.Answer{{Parts: make([]escapement.Decision, 0, 1)}}
+	s.Decide(ctx, requests[:], answers[:])
+	if a := &answers[0]; a.Outcome == escapement.Decided {
+		return a.Parts[0], nil
+	}
+	return escapement.Decision{}, answers[0].Err
+}
+
+// Decide answers each request in one script, all or nothing: whatever its keys on a
+// single server; on a cluster those of one key, and across keys by giving back. It
+// returns within the deadline of the configuration, or the caller's own if that is
+// nearer. If requests and answers differ in number, what exceeds the shorter is not run.
+func (s *Store) Decide(ctx context.Context, requests []escapement.Request, answers []escapement.Answer) {
+	timer := time.NewTimer(s.cfg.Deadline)
+	defer timer.Stop()
+	n := min(len(requests), len(answers))
+	var few [1]errand
+	errands := few[:0]
+	for i := range n {
+		answers[i] = escapement.Answer{Parts: answers[i].Parts[:0]}
+		errands = append(errands, s.send(ctx, requests[i].Claims, &answers[i]))
+	}
+	for i := range errands {
+		errands[i].await(ctx, timer.C, &answers[i])
+		if errands[i].late {
+			// Those after it have no time left either.
+			timer.Reset(0)
+		}
+	}
+}
+
+// errand is a request under way: one ticket, or one per slot of a cluster.
+type errand struct {
+	store  *Store
+	shard  *shard
+	ticket *ticket
+	late   bool // the deadline has passed
+
+	shards  []*shard // of a request that was split
+	tickets []*ticket
+	places  [][]int // of each ticket's claims in the request
+}
+
+// send puts a request on its way. Answers that need none are given at once.
+func (s *Store) send(ctx context.Context, claims []escapement.Claim, a *escapement.Answer) errand {
+	e := errand{store: s}
+	if a.Err = checkAll(claims); a.Err != nil {
+		return e
+	}
+	if a.Err = ctx.Err(); a.Err != nil {
+		return e
+	}
+	if s.cfg.Mode == Cluster && len(claims) > 1 {
+		return s.split(claims, a)
+	}
+	it := &item{}
+	for _, c := range claims {
+		s.add(it, c)
+	}
+	it.sum()
+	t := newTicket(it)
+	sh := s.topology.Load().shard(it.keys[0])
+	if a.Err = sh.submit(t); a.Err == nil {
+		e.ticket, e.shard = t, sh
+	}
+	return e
+}
+
+func (e *errand) await(ctx context.Context, deadline <-chan time.Time, a *escapement.Answer) {
+	switch {
+	case len(e.tickets) > 0:
+		e.join(ctx, deadline, a)
+	case e.ticket != nil:
+		e.collect(ctx, e.shard, e.ticket, deadline, a)
+	}
+}
+
+func (e *errand) collect(ctx context.Context, sh *shard, t *ticket, deadline <-chan time.Time, a *escapement.Answer) {
+	a.Outcome, a.Err = sh.wait(ctx, t, deadline)
+	if a.Err != nil {
+		e.late = a.Err == errTimeout || a.Err == errWaiting
+		a.Err = unavailableBy(a.Err)
+		return
+	}
+	if _, err := decode(t.item, t.now, t.words, a); err != nil {
+		a.Outcome, a.Admitted, a.Err = escapement.Unknown, false, err
+		if len(t.words) > 0 && t.words[0] < 0 {
+			a.Outcome = escapement.NotRun
+		}
+	}
+}
+
+// bounds are what is vouched for of a call sent now.
+func (s *Store) bounds(primary string, now algo.Store, items []*item) (bounds, error) {
+	if s.unasked {
+		return s.ownBounds(items)
+	}
+	s.mu.Lock()
+	b, ok := s.witness.bounds(primary, int64(now))
+	s.mu.Unlock()
+	if !ok {
+		return b, errNoLine
+	}
+	return b, nil
+}
+
+// replied hands a reading of a primary's clock to the witness.
+func (s *Store) replied(primary string, send, receive, raw int64, b bounds) {
+	s.mu.Lock()
+	steps := s.witness.tally.Steps
+	s.witness.reply(primary, send, receive, raw)
+	stepped := s.witness.tally.Steps != steps
+	by := s.witness.tally.LastStep
+	if x := algo.Store(raw + b.adj); x < b.lo || x > b.hi {
+		s.witness.tally.Clamped++
+	}
+	s.mu.Unlock()
+	if stepped {
+		s.stepped(primary, by)
+	}
+}
+
+func (s *Store) stepped(primary string, by int64) {
+	d := time.Duration(by) * time.Microsecond
+	s.cfg.Logger.Warn("the store's clock stepped; its line goes on", "primary", primary, "step", d)
+	if o := s.cfg.Observer; o != nil {
+		o.Stepped(primary, d)
+	}
+}
+
+func (s *Store) opened(sh *shard, open bool, err error) {
+	if open {
+		s.cfg.Logger.Warn("the store does not answer; it is left alone until a probe succeeds", "primary", sh.name, "error", err)
+		s.look()
+	} else {
+		s.cfg.Logger.Info("the store answers again", "primary", sh.name)
+	}
+	if o := s.cfg.Observer; o != nil {
+		o.Opened(sh.name, open)
+	}
+}
+
+// Close ends the connections. Decisions under way are given up; later ones fail.
+func (s *Store) Close() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	close(s.stop)
+	s.done.Wait()
+	s.links.Lock()
+	defer s.links.Unlock()
+	for _, sh := range s.topology.Load().shards {
+		sh.close()
+	}
+	return nil
+}
