@@ -6,7 +6,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"log"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -218,4 +221,11 @@ func TestBareMachineOnTheRealRoot(t *testing.T) {
 	if f.Watch == nil || f.Watch.Failed == "" && f.Watch.Tally.Checks == 0 {
 		t.Errorf("the clocks were not watched: %+v", f.Watch)
 	}
+}
+
+func TestStoreByTLSIsVerified(t *testing.T) {
+	s := httptest.NewTLSServer(http.NotFoundHandler())
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	defer s.Close()
+	expect(t, Judge(gather(t, Options{Redis: "rediss://" + s.Listener.Addr().String()})), want{"store-offset", Fail, []string{"certificate"}})
 }
