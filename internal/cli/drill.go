@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/escapement-io/escapement/internal/drill"
 	"github.com/escapement-io/escapement/internal/plot"
 	"github.com/escapement-io/escapement/internal/replay"
+	"github.com/escapement-io/escapement/tools/skewrun"
 )
 
 // DrillCmd is escapement drill.
@@ -69,7 +71,9 @@ func (c *ClockStepCmd) Run(ctx context.Context, out *Output) error {
 	})
 	r, err := drill.ClockStep(ctx, o)
 	stop()
-	if err != nil {
+	if errors.Is(err, skewrun.ErrUnsupported) {
+		return fmt.Errorf("%w\n  cases whose clocks step run on any machine, in virtual time: escapement replay CASES.jsonl", err)
+	} else if err != nil {
 		return err
 	}
 	if c.Plot != "" {
