@@ -65,7 +65,7 @@ func Format(path string) (string, error) {
 
 const (
 	width  = 24 * vg.Centimeter
-	height = 12 * vg.Centimeter
+	height = 12 * vg.Centimeter // of a chart alone
 	dpi    = 110
 )
 
@@ -79,18 +79,41 @@ var levelColour = color.RGBA{0xd5, 0x5e, 0x00, 0xff}
 
 // Write draws the chart in a format of Formats.
 func (c *Chart) Write(w io.Writer, format string) error {
-	p, err := c.draw()
-	if err != nil {
-		return err
+	return WriteGrid(w, format, 1, c)
+}
+
+// WriteGrid draws charts in rows of so many columns. The width of the picture stays the
+// same.
+func WriteGrid(w io.Writer, format string, columns int, charts ...*Chart) error {
+	if columns < 1 || len(charts) == 0 {
+		return fmt.Errorf("plot: %d charts in %d columns", len(charts), columns)
 	}
+	plots := make([]*plot.Plot, len(charts))
+	for i, c := range charts {
+		var err error
+		if plots[i], err = c.draw(); err != nil {
+			return err
+		}
+	}
+	tiles := draw.Tiles{Cols: columns, Rows: (len(charts) + columns - 1) / columns}
+	high := height
+	if columns > 1 {
+		high = width / vg.Length(columns) * 0.6 * vg.Length(tiles.Rows)
+	}
+	paint := func(canvas vg.CanvasSizer) {
+		for i, p := range plots {
+			p.Draw(inset(tiles.At(draw.New(canvas), i%columns, i/columns)))
+		}
+	}
+	var err error
 	switch format {
 	case ".png":
-		canvas := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(dpi))
-		p.Draw(inset(draw.New(canvas)))
+		canvas := vgimg.NewWith(vgimg.UseWH(width, high), vgimg.UseDPI(dpi))
+		paint(canvas)
 		_, err = vgimg.PngCanvas{Canvas: canvas}.WriteTo(w)
 	case ".svg":
-		canvas := vgsvg.New(width, height)
-		p.Draw(inset(draw.New(canvas)))
+		canvas := vgsvg.New(width, high)
+		paint(canvas)
 		_, err = canvas.WriteTo(w)
 	default:
 		err = fmt.Errorf("plot: unknown format %q", format)

@@ -145,3 +145,16 @@ func TestMarksAndValuesBelowZero(t *testing.T) {
 		t.Errorf("the axis begins at %v, %v", p.Y.Min, err)
 	}
 }
+
+func TestGrid(t *testing.T) {
+	var b bytes.Buffer
+	if err := WriteGrid(&b, ".svg", 2, chart(), chart(), &Chart{Title: "the third"}); err != nil {
+		t.Fatal(err)
+	}
+	if s := b.String(); strings.Count(s, "admitted &amp; refused") != 2 || !strings.Contains(s, "the third") {
+		t.Error("not every chart was drawn")
+	}
+	if err := WriteGrid(&b, ".svg", 0, chart()); err == nil {
+		t.Error("no columns are accepted")
+	}
+}
