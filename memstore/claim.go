@@ -8,15 +8,13 @@ import (
 	"github.com/escapement-io/escapement/algo"
 )
 
-// check refuses what no store can decide. Nothing has been touched by then.
-func check(c *escapement.Claim) error {
-	if c.Plan == nil || c.Plan.ID() == 0 || uint64(c.Cost) > uint64(algo.MaxInt) || c.Mode > escapement.Peek ||
-		uint64(c.Receipt.Units) > uint64(algo.MaxInt) || c.Receipt.At < 0 {
-		return explain(c)
-	}
-	return nil
+// valid reports whether a store can decide the claim at all.
+func valid(c *escapement.Claim) bool {
+	return c.Plan != nil && c.Plan.ID() != 0 && uint64(c.Cost) <= uint64(algo.MaxInt) && c.Mode <= escapement.Peek &&
+		uint64(c.Receipt.Units) <= uint64(algo.MaxInt) && c.Receipt.At >= 0
 }
 
+// explain says why a claim is not valid.
 func explain(c *escapement.Claim) error {
 	if c.Plan == nil || c.Plan.ID() == 0 {
 		return fmt.Errorf("%w: a claim has no compiled plan; use Limit.Compile", escapement.ErrRequest)

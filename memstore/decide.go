@@ -14,8 +14,8 @@ import (
 // read under the lock, so that time on a record never goes back.
 func (s *Store) DecideOne(_ context.Context, c escapement.Claim) (d escapement.Decision, err error) {
 	prefetch(unsafe.Pointer(unsafe.StringData(c.Key)))
-	if err := check(&c); err != nil {
-		return d, err
+	if !valid(&c) {
+		return d, explain(&c)
 	}
 	l := s.limitOf(c.Plan)
 	h := s.hash(l, c.Key)
@@ -98,8 +98,8 @@ func checkAll(claims []escapement.Claim) error {
 	}
 	for i := range claims {
 		c := &claims[i]
-		if err := check(c); err != nil {
-			return fmt.Errorf("claim %d: %w", i, err)
+		if !valid(c) {
+			return fmt.Errorf("claim %d: %w", i, explain(c))
 		}
 		if len(claims) > 1 && c.Mode != escapement.Take && c.Mode != escapement.Peek {
 			return fmt.Errorf("%w: claim %d, limit %s: only takes and peeks go together; send it alone", escapement.ErrRequest, i, c.Plan.Limit().Name)

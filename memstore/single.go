@@ -98,21 +98,21 @@ func (c *cell) unpack(word, drained int64, now algo.Store) algo.State {
 	return algo.State{At: now, A: max(0, word-drained)}
 }
 
-// check wants the plan that the Single was made for, or a variant of it.
-func (s *Single) check(c *escapement.Claim) error {
-	if err := check(c); err != nil {
-		return err
+// suits reports whether the claim is one of the plan that the Single was made for, or of a
+// variant of it.
+func (s *Single) suits(c *escapement.Claim) bool { return valid(c) && c.Plan.ID() == s.plan.ID() }
+
+func (s *Single) explain(c *escapement.Claim) error {
+	if !valid(c) {
+		return explain(c)
 	}
-	if c.Plan.ID() != s.plan.ID() {
-		return fmt.Errorf("%w: limit %s on a Single that was made for another plan of %s; make one for it", escapement.ErrRequest, c.Plan.Limit().Name, s.plan.Limit().Name)
-	}
-	return nil
+	return fmt.Errorf("%w: limit %s on a Single that was made for another plan of %s; make one for it", escapement.ErrRequest, c.Plan.Limit().Name, s.plan.Limit().Name)
 }
 
 // DecideOne answers a claim that stands alone, without allocating.
 func (s *Single) DecideOne(_ context.Context, c escapement.Claim) (d escapement.Decision, err error) {
-	if err := s.check(&c); err != nil {
-		return d, err
+	if !s.suits(&c) {
+		return d, s.explain(&c)
 	}
 	if s.cell.used && c.Mode == escapement.Take && c.Patience == 0 {
 		s.take(&c, &d)
@@ -191,8 +191,8 @@ func (s *Single) answer(claims []escapement.Claim, a *escapement.Answer) {
 	*a = escapement.Answer{Parts: a.Parts[:0]}
 	a.Err = checkAll(claims)
 	for i := range claims {
-		if a.Err == nil {
-			a.Err = s.check(&claims[i])
+		if a.Err == nil && !s.suits(&claims[i]) {
+			a.Err = s.explain(&claims[i])
 		}
 	}
 	if a.Err != nil {
