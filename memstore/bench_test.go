@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -90,6 +91,37 @@ func newStore(tb testing.TB, opts ...Option) *Store {
 	s := New(opts...)
 	tb.Cleanup(func() { s.Close() })
 	return s
+}
+
+// BenchmarkParallel asks from all processors at once. Compare the two on a quiet machine.
+func BenchmarkParallel(b *testing.B) {
+	keys := keys16(liveKeys)
+	p := compile(b, escapement.Limit{Name: "parallel", Rate: escapement.PerHour(1000), Burst: 1_000_000})
+	floor, s := newMapStore(), newStore(b)
+	for _, k := range keys {
+		floor.take(k)
+		if _, err := s.DecideOne(context.Background(), escapement.Claim{Plan: p, Key: k, Cost: 1}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for _, dist := range []string{"uniform", "zipf"} {
+		seq := draws(keys, dist == "zipf")
+		for name, ask := range map[string]func(key string){
+			"floor": func(key string) { floor.take(key) },
+			"store": func(key string) {
+				s.DecideOne(context.Background(), escapement.Claim{Plan: p, Key: key, Cost: 1})
+			},
+		} {
+			b.Run(dist+"/"+name, func(b *testing.B) {
+				var start atomic.Int64
+				b.RunParallel(func(pb *testing.PB) {
+					for i := start.Add(1 << 19); pb.Next(); i++ {
+						ask(seq[i&(1<<20-1)])
+					}
+				})
+			})
+		}
+	}
 }
 
 // heap is what the garbage collector keeps.
