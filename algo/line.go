@@ -18,9 +18,10 @@ const driftPPM = 500
 // to be: then the store's clock moved or this process was suspended, the line starts
 // anew, and what was granted before means nothing any more.
 func (l *Line) Observe(sent, received Mono, at Store) (moved bool) {
-	lo, hi := int64(at)*1000-int64(received), int64(at)*1000+999-int64(sent)
+	w := drifted(received - sent)
+	lo, hi := int64(at)*1000-int64(received)-w, int64(at)*1000+999-int64(sent)+w
 	if l.known {
-		w := l.widening(received)
+		w := drifted(received - l.at)
 		if l.lo-w > hi || l.hi+w < lo {
 			moved = true
 		} else {
@@ -31,14 +32,13 @@ func (l *Line) Observe(sent, received Mono, at Store) (moved bool) {
 	return moved
 }
 
-func (l *Line) widening(now Mono) int64 {
-	return (max(0, int64(now-l.at))/1_000_000 + 1) * driftPPM
-}
+// drifted is how far the clocks may have moved apart, in nanoseconds, rounded up.
+func drifted(over Mono) int64 { return (max(0, int64(over))/1_000_000 + 1) * driftPPM }
 
 // Bounds are the earliest and latest instant of the line at now; false before the first
 // round trip.
 func (l *Line) Bounds(now Mono) (lo, hi Store, ok bool) {
-	w := l.widening(now)
+	w := drifted(now - l.at)
 	return Store((int64(now) + l.lo - w) / 1000), Store((int64(now) + l.hi + w) / 1000), l.known
 }
 
