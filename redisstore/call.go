@@ -37,20 +37,39 @@ type item struct {
 	totals []int64 // per claim: the cost of all claims on its record
 }
 
-// single reports whether the short script will do.
-func (it *item) single() bool {
-	return len(it.claims) == 1 && it.claims[0].Mode == escapement.Take && it.claims[0].Patience == 0
+// takes reports whether the short script will do for items together: each takes from a
+// record of its own, under one plan.
+func takes(items []*item) bool {
+	for i, it := range items {
+		c := &it.claims[0]
+		if len(it.claims) > 1 || c.Mode != escapement.Take || c.Patience > 0 || it.wires[0] != items[0].wires[0] {
+			return false
+		}
+		for _, other := range items[:i] {
+			if other.keys[0] == it.keys[0] {
+				return false
+			}
+		}
+	}
+	return true
 }
 
-// lookup says when a plan is dated for the boundaries of its calendar: in the middle of
-// the bounds.
+// middle is the instant whose calendar window is sent.
 func (b bounds) middle() algo.Store { return b.lo + (b.hi-b.lo)/2 }
 
-// encodeSingle is the arguments of the short script.
-func encodeSingle(it *item, b bounds, margin time.Duration) (keys, args []string) {
-	w := it.wires[0]
-	args = append(b.args(margin), strconv.FormatInt(it.claims[0].Cost, 10), w.text)
-	return it.keys, append(args, w.all(b.middle())...)
+// encodeTakes is the arguments of the short script.
+func encodeTakes(items []*item, b bounds, margin time.Duration) (keys, args []string) {
+	w := items[0].wires[0]
+	numbers := w.all(b.middle())
+	keys = make([]string, 0, len(items))
+	args = make([]string, 0, 6+len(numbers)+len(items))
+	args = append(append(args, b.args(margin)...), w.text, strconv.Itoa(len(numbers)))
+	args = append(args, numbers...)
+	for _, it := range items {
+		keys = append(keys, it.keys[0])
+		args = append(args, strconv.FormatInt(it.claims[0].Cost, 10))
+	}
+	return keys, args
 }
 
 // encodeList is the arguments of the list script.

@@ -70,6 +70,9 @@ func (s *Store) prepare() error {
 			errs = append(errs, fmt.Errorf("redisstore: %s runs version %q: its scripts may not write after asking for the time; use Redis %d or later, or Valkey", sh.name, version, oldest))
 			continue
 		}
+		if bits := info["arch_bits"]; bits == "32" {
+			errs = append(errs, fmt.Errorf("redisstore: %s is a 32-bit server, whose scripts cannot print 53 bits; use a 64-bit one", sh.name))
+		}
 		if p := info["maxmemory_policy"]; p != "" && p != "noeviction" {
 			s.findings = append(s.findings, fmt.Sprintf("%s: maxmemory-policy is %s: under memory pressure the server forgets limits, which are then as new; set noeviction", sh.name, p))
 		}

@@ -38,21 +38,21 @@ func strip(text string) string {
 	return b.String()
 }
 
-// The scripts. A claim that takes and comes alone has a short one per algorithm.
+// The scripts. Claims that take, of one plan, have a short one per algorithm.
 var (
 	listScript = newScript("prelude", "bucket", "pacing", "fixed", "sliding", "ring", "log", "record", "claim", "list")
 
-	singleScripts = map[byte]script{
-		'b': single("local kind, make, judge, patience = 'b', bucketPlan, takeBucket, 0\n", "bucket"),
-		'p': single("local kind, make, judge, patience = 'p', bucketPlan, takePacing, math.huge\n", "bucket", "pacing"),
-		'f': single("local kind, make, judge, patience = 'f', fixedPlan, takeFixed, nil\nif string.byte(ARGV[6]) == 99 then make = calendarPlan end\n", "fixed"),
-		's': single("local kind, make, judge, patience = 's', slidingPlan, takeSliding, nil\n", "sliding"),
-		'r': single("local kind, make, judge, patience = 'r', ringPlan, takeRing, nil\n", "ring"),
-		'l': single("local kind, make, judge, patience = 'l', logPlan, takeLog, nil\n", "log"),
+	takeScripts = map[byte]script{
+		'b': newScript("takes_bucket"),
+		'p': takeScript("local kind, make, judge, patience = 'p', bucketPlan, takePacing, math.huge\n", "bucket", "pacing"),
+		'f': takeScript("local kind, make, judge, patience = 'f', fixedPlan, takeFixed, nil\nif string.byte(ARGV[5]) == 99 then make = calendarPlan end\n", "fixed"),
+		's': takeScript("local kind, make, judge, patience = 's', slidingPlan, takeSliding, nil\n", "sliding"),
+		'r': takeScript("local kind, make, judge, patience = 'r', ringPlan, takeRing, nil\n", "ring"),
+		'l': takeScript("local kind, make, judge, patience = 'l', logPlan, takeLog, nil\n", "log"),
 	}
 )
 
-func single(choice string, files ...string) script {
+func takeScript(choice string, files ...string) script {
 	parts := append([]string{"prelude"}, files...)
-	return newScript(append(parts, choice, "single")...)
+	return newScript(append(parts, choice, "takes")...)
 }

@@ -58,7 +58,7 @@ type shard struct {
 }
 
 const (
-	maxCalls = 4   // calls under way to a single server
+	maxCalls = 2   // calls under way to a single server
 	maxRide  = 64  // requests in one call
 	inFlight = 256 // requests under way to a primary
 )
@@ -140,11 +140,7 @@ func (s *shard) serve(batch []*ticket) {
 	for i, t := range batch {
 		items[i] = t.item
 	}
-	reply, err := s.call(items, len(items) == 1 && items[0].single())
-	if err == nil && len(batch) == 1 && len(reply) > 2 && reply[2] == statusAdopt {
-		// Nothing ran: the short script leaves records of other plans to the list.
-		reply, err = s.call(items, false)
-	}
+	reply, err := s.call(items, takes(items))
 	if err == nil && len(reply) < 2 {
 		err = errShort
 	}
@@ -160,10 +156,45 @@ func (s *shard) serve(batch []*ticket) {
 		return
 	}
 	now, words := algo.Store(reply[1]), reply[2:]
+	var again []*ticket
 	for _, t := range batch {
 		n := min(len(words), t.item.length(words))
-		t.now, t.words = now, words[:n]
+		if n > 0 && words[0] == statusAdopt {
+			again = append(again, t)
+		} else {
+			t.now, t.words = now, words[:n]
+			t.done <- struct{}{}
+		}
 		words = words[n:]
+	}
+	if len(again) > 0 {
+		// Nothing ran: the short script leaves records of other plans to the list.
+		s.relist(again)
+	}
+}
+
+// relist sends tickets that the short script declined.
+func (s *shard) relist(batch []*ticket) {
+	items := make([]*item, len(batch))
+	for i, t := range batch {
+		items[i] = t.item
+	}
+	reply, err := s.call(items, false)
+	if err == nil && len(reply) < 2 {
+		err = errShort
+	}
+	words := []int64(nil)
+	if err == nil {
+		words = reply[2:]
+	}
+	for _, t := range batch {
+		if err != nil {
+			t.err, t.outcome = err, outcome(err)
+		} else {
+			n := min(len(words), t.item.length(words))
+			t.now, t.words = algo.Store(reply[1]), words[:n]
+			words = words[n:]
+		}
 		t.done <- struct{}{}
 	}
 }
@@ -183,15 +214,15 @@ func (it *item) length(words []int64) int {
 }
 
 // call runs a script for the items, at most once.
-func (s *shard) call(items []*item, single bool) ([]int64, error) {
+func (s *shard) call(items []*item, short bool) ([]int64, error) {
 	sc := listScript
-	if single {
-		sc = singleScripts[items[0].wires[0].kind]
+	if short {
+		sc = takeScripts[items[0].wires[0].kind]
 	}
 	start := clock.Mono()
 	words, err := s.evaluate(sc, func(b bounds) (keys, args []string) {
-		if single {
-			return encodeSingle(items[0], b, s.store.cfg.ExpiryMargin)
+		if short {
+			return encodeTakes(items, b, s.store.cfg.ExpiryMargin)
 		}
 		return encodeList(items, b, s.store.cfg.ExpiryMargin)
 	}, items)

@@ -39,7 +39,7 @@ func TestTwins(t *testing.T) {
 	}
 	defer client.Close()
 	tw := &twins{t: t, r: rand.New(rand.NewPCG(s, 1)), client: client, records: map[string]*record{}, now: 1_780_000_000_000_000}
-	for _, sc := range append(slices.Collect(maps.Values(singleScripts)), listScript) {
+	for _, sc := range append(slices.Collect(maps.Values(takeScripts)), listScript) {
 		srv.Must(t, "SCRIPT", "LOAD", sc.text)
 	}
 	for range 40 {
@@ -83,7 +83,7 @@ type expected struct {
 	items   []*item
 	now     algo.Store
 	answers []escapement.Answer
-	foreign bool // the short script has to decline
+	foreign map[int]bool // the short script has to decline
 }
 
 func (tw *twins) round(n int) {
@@ -96,24 +96,32 @@ func (tw *twins) round(n int) {
 			tw.names[i] = newWire(randomPlan(tw.r, fmt.Sprintf("limit%d", i)))
 		}
 		e := expected{now: tw.now}
-		foreign := false
-		for range 1 + tw.r.IntN(5)*tw.r.IntN(2) {
-			it := tw.request()
-			rec := tw.records[it.keys[0]]
-			foreign = rec != nil && rec.text != it.wires[0].text
+		foreign := map[int]bool{}
+		for _, it := range tw.requests() {
+			if rec := tw.records[it.keys[0]]; rec != nil && rec.text != it.wires[0].text {
+				foreign[len(e.items)] = true
+			}
 			e.items = append(e.items, it)
 			e.answers = append(e.answers, tw.model(it))
 		}
 		b := bounds{lo: e.now, hi: e.now}
-		if len(e.items) == 1 && e.items[0].single() {
-			keys, args := encodeSingle(e.items[0], b, time.Hour)
-			cmds = append(cmds, tw.eval(singleScripts[e.items[0].wires[0].kind], keys, args))
+		if takes(e.items) {
+			keys, args := encodeTakes(e.items, b, time.Hour)
+			cmds = append(cmds, tw.eval(takeScripts[e.items[0].wires[0].kind], keys, args))
 			calls = append(calls, e)
-			if !foreign {
+			if len(foreign) == 0 {
 				continue
 			}
-			// The short script leaves a record of another plan to the list.
-			calls[len(calls)-1].foreign = true
+			// The short script leaves records of another plan to the list.
+			calls[len(calls)-1].foreign = foreign
+			var left expected
+			left.now = e.now
+			for i := range e.items {
+				if foreign[i] {
+					left.items, left.answers = append(left.items, e.items[i]), append(left.answers, e.answers[i])
+				}
+			}
+			e = left
 		}
 		keys, args := encodeList(e.items, b, time.Hour)
 		cmds = append(cmds, tw.eval(listScript, keys, args))
@@ -142,11 +150,12 @@ func (tw *twins) check(c *expected, words []int64) {
 	for i, it := range c.items {
 		var a escapement.Answer
 		rest, err := decode(it, now, words, &a)
-		if c.foreign {
+		if c.foreign[i] {
 			if !errors.Is(err, errAdopt) {
 				tw.t.Fatalf("%s: the short script answered %v to a record of another plan: %v", describe(it), words, err)
 			}
-			return
+			words = rest
+			continue
 		}
 		if err != nil {
 			tw.t.Fatalf("%s: %v (words %v, want %+v)", describe(it), err, words, c.answers[i])
@@ -182,6 +191,25 @@ func (tw *twins) tick() {
 		d = -d
 	}
 	tw.now += d
+}
+
+// requests are one to five, or a few takes of one plan.
+func (tw *twins) requests() (all []*item) {
+	if tw.r.IntN(4) > 0 {
+		for range 1 + tw.r.IntN(5)*tw.r.IntN(2) {
+			all = append(all, tw.request())
+		}
+		return all
+	}
+	w := tw.names[tw.r.IntN(len(tw.names))]
+	for k := range 1 + tw.r.IntN(3) {
+		c := tw.claim(w, "", false)
+		c.Mode, c.Patience = escapement.Take, 0
+		it := &item{claims: []escapement.Claim{c}, wires: []*wire{w}, keys: []string{fmt.Sprintf("%s/%d", w.plan.Limit().Name, k)}}
+		it.sum()
+		all = append(all, it)
+	}
+	return all
 }
 
 // request is one to three claims on a few keys.

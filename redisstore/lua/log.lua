@@ -27,7 +27,7 @@ end
 -- keep drops all but the newest n instants.
 local function keep(s, n)
   if s.a > n then
-    s.ring = string.sub(s.ring, 8 * (s.a - n) + 1)
+    s.ring = sub(s.ring, 8 * (s.a - n) + 1)
     s.a = n
   end
 end
@@ -61,7 +61,7 @@ local function insertLog(p, s, now, stamp, units)
     end
     local i = s.a
     while i > 0 and entry(s, i - 1) > stamp do i = i - 1 end
-    s.ring = string.sub(s.ring, 1, 8 * i) .. struct.pack('<I8', stamp) .. string.sub(s.ring, 8 * i + 1)
+    s.ring = sub(s.ring, 1, 8 * i) .. struct.pack('<I8', stamp) .. sub(s.ring, 8 * i + 1)
     s.a = s.a + 1
   end
   s.at = now
@@ -82,7 +82,7 @@ local function refundLog(p, s, now, units, from)
   local j = i
   while j < s.a and j - i < units and entry(s, j) == from do j = j + 1 end
   if j > i then
-    s.ring = string.sub(s.ring, 1, 8 * i) .. string.sub(s.ring, 8 * j + 1)
+    s.ring = sub(s.ring, 1, 8 * i) .. sub(s.ring, 8 * j + 1)
     s.a, s.dirty = s.a - (j - i), true
   end
   return j - i

@@ -4,6 +4,7 @@
 
 local MAX, INSTANT = 9007199254740991, 4503599627370495
 local floor, max, min = math.floor, math.max, math.min
+local call, format, sub, byte = redis.call, string.format, string.sub, string.byte
 
 -- clock is the only reading of the store's clock, once a call: the raw instant, and the
 -- instant on the deployment's line, held between the bounds that the caller vouches for.
@@ -11,7 +12,7 @@ local floor, max, min = math.floor, math.max, math.min
 -- its own lower bound.
 local function clock(lo, hi, adj)
   if adj == '-' then return 0, lo + 0 end
-  local t = redis.call('TIME')
+  local t = call('TIME')
   local raw = t[1] * 1000000 + t[2]
   return raw, max(lo + 0, min(hi + 0, raw + adj))
 end
@@ -27,14 +28,13 @@ local reset = {}
 
 -- save writes a state under its plan. Expiry only collects what is as good as new.
 local function save(key, s, p, now, margin)
-  local head
-  if s.b then
-    head = string.format('1 %016.0f %016.0f %016.0f ', s.at, s.a, s.b)
-  else
-    head = string.format('1 %016.0f %016.0f ', s.at, s.a)
-  end
-  local text = head .. p.text
-  if s.ring then text = text .. '\n' .. s.ring end
   local left = max(0, min(INSTANT, reset[p.kind](p, s, max(now, s.at))))
-  redis.call('SET', key, text, 'PX', ceilDiv(left, 1000) + margin)
+  local text
+  if s.b then
+    text = format('1 %016d %016d %016d %s', s.at, s.a, s.b, p.text)
+  else
+    text = format('1 %016d %016d %s', s.at, s.a, p.text)
+  end
+  if s.ring then text = text .. '\n' .. s.ring end
+  call('SET', key, text, 'PX', format('%d', left / 1000 + 1 + margin))
 end

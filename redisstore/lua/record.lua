@@ -9,7 +9,7 @@ local plans = {
 local family = {b = 'b', p = 'p', f = 'f', u = 'f', c = 'f', s = 's', r = 'r', l = 'l'}
 
 local function plan(text, numbers)
-  local kind = string.sub(text, 1, 1)
+  local kind = sub(text, 1, 1)
   local p = plans[kind](numbers)
   p.text, p.name, p.kind, p.first = text, kind, family[kind], kind == 'u'
   return p
@@ -35,9 +35,9 @@ local function load(key, p)
     if string.find(r.err, 'WRONGTYPE', 1, true) then return nil, -3, 0 end
     error(r.err)
   end
-  if string.byte(r) ~= 49 then return nil, -2, string.byte(r) or 0 end
+  if byte(r) ~= 49 then return nil, -2, byte(r) or 0 end
   local at, a, b, text, nl, ring = string.match(r, '^1 (%d+) (%d+) ?(%d*) (%l [^\n]*)(\n?)(.*)$')
-  if not at or not family[string.sub(text, 1, 1)] then return nil, -4, 0 end
+  if not at or not family[sub(text, 1, 1)] then return nil, -4, 0 end
   return {at = tonumber(at), a = tonumber(a), b = tonumber(b), text = text, ring = nl ~= '' and ring or nil}
 end
 

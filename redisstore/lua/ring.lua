@@ -47,7 +47,7 @@ local function peekRing(p, s, now, cost)
 end
 
 local function splice(ring, i, words)
-  return string.sub(ring, 1, 4 * i) .. words .. string.sub(ring, 4 * i + #words + 1)
+  return sub(ring, 1, 4 * i) .. words .. sub(ring, 4 * i + #words + 1)
 end
 
 -- forward empties the buckets between the newest and the one that starts at start.
