@@ -21,6 +21,7 @@ type exchange struct {
 	asked
 	g     *Gateway
 	snap  *snapshot
+	w     http.ResponseWriter
 	body  *clientBody // nil without one
 	not   tried
 	proxy httputil.ReverseProxy
@@ -54,7 +55,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := g.exchanges.Get().(*exchange)
 	defer x.end()
 	x.snap = g.current.Load()
-	x.vars.r = r
+	x.vars.r, x.w = r, w
 	x.body = watchBody(w, r, g.opts.clientTimeout)
 	if no := x.admit(r); no != nil {
 		x.body.drain()
@@ -69,7 +70,7 @@ func (x *exchange) end() {
 	x.vars = vars{hostname: x.vars.hostname}
 	x.asked.reset()
 	clear(x.not)
-	x.snap, x.body, x.not = nil, nil, x.not[:0]
+	x.snap, x.w, x.body, x.not = nil, nil, nil, x.not[:0]
 	x.g.exchanges.Put(x)
 }
 
@@ -217,14 +218,21 @@ func watchResponse(res *http.Response, n *node, limit time.Duration) *http.Respo
 	return res
 }
 
-// modify puts the fields of our limits over those of the upstream.
+// modify puts the fields of our limits in place of those of the upstream. They go to the
+// client's answer at once; the upstream's fields are added to it afterwards.
 func (x *exchange) modify(res *http.Response) error {
 	x.proxy.FlushInterval = flushEvery
 	if res.ContentLength >= 0 && res.ContentLength <= onePiece {
 		x.proxy.FlushInterval = 0
 	}
-	x.writeHeaders(res.Header)
 	x.body.closing(res.Header)
+	if len(x.limits) > 0 {
+		ours := x.w.Header()
+		x.writeHeaders(ours)
+		for name := range ours {
+			delete(res.Header, name)
+		}
+	}
 	return nil
 }
 
