@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -42,10 +43,12 @@ func (d *drilled) limit() (drill.Limit, error) {
 
 // ClockStepCmd is escapement drill clock-step.
 type ClockStepCmd struct {
-	Step    []time.Duration `required:"" sep:"none" placeholder:"DURATION" help:"Step the wall clock by so much, such as -3600s or +320ms; repeat for more steps, one after each phase."`
+	Step    []time.Duration `sep:"none" placeholder:"DURATION" help:"Step the wall clock by so much, such as -3600s or +320ms; repeat for more steps, one after each phase."`
+	Suspend []time.Duration `sep:"none" placeholder:"DURATION" help:"After the steps, let the machine sleep for so long, as the process sees it; repeatable."`
+	Drift   []string        `sep:"none" placeholder:"PPM" help:"At last, let the wall clock drift from the monotonic clock, such as 200ppm; repeatable."`
 	Drilled drilled         `embed:""`
 	Rate    int             `placeholder:"N" help:"Requests per second, on a fixed schedule; three times the limit unless given."`
-	Phase   time.Duration   `default:"2s" help:"How long the load lasts before the first step and after each."`
+	Phase   time.Duration   `default:"2s" help:"How long the load lasts before the first change and after each."`
 	Naive   bool            `help:"Ask limiters in circulation that read the wall clock beside ours."`
 	Plot    string          `placeholder:"FILE" help:"Draw what was admitted over time to a .png or .svg file."`
 	JSON    bool            `name:"json" help:"Print one JSON document."`
@@ -67,7 +70,7 @@ func (c *ClockStepCmd) Run(ctx context.Context, out *Output) error {
 	var phase atomic.Int64
 	o.Progress = func(i int) { phase.Store(int64(i)) }
 	stop := out.progress(func() string {
-		return fmt.Sprintf("phase %d of %d, %v each", phase.Load()+1, len(o.Steps)+1, o.Phase)
+		return fmt.Sprintf("phase %d of %d, %v each", phase.Load()+1, len(o.Changes)+1, o.Phase)
 	})
 	r, err := drill.ClockStep(ctx, o)
 	stop()
@@ -101,7 +104,10 @@ func (c *ClockStepCmd) options() (drill.Options, error) {
 	if err != nil {
 		return drill.Options{}, err
 	}
-	o := drill.Options{Limit: l, Rate: c.Rate, Phase: c.Phase, Steps: c.Step, Naive: c.Naive}
+	o := drill.Options{Limit: l, Rate: c.Rate, Phase: c.Phase, Naive: c.Naive}
+	if o.Changes, err = c.changes(); err != nil {
+		return o, err
+	}
 	if o.Rate == 0 && l.Per > 0 {
 		o.Rate = max(1, int(3*float64(l.Count)/l.Per.Seconds()))
 	}
@@ -122,6 +128,25 @@ func (c *ClockStepCmd) options() (drill.Options, error) {
 	}
 	o.Cache = filepath.Join(cache, "escapement")
 	return o, nil
+}
+
+// changes are those of the flags, in the order their help says.
+func (c *ClockStepCmd) changes() ([]drill.Change, error) {
+	var changes []drill.Change
+	for _, d := range c.Step {
+		changes = append(changes, drill.Change{Step: d})
+	}
+	for _, d := range c.Suspend {
+		changes = append(changes, drill.Change{Suspend: d})
+	}
+	for _, d := range c.Drift {
+		ppm, err := strconv.Atoi(strings.TrimSuffix(d, "ppm"))
+		if err != nil {
+			return nil, usage("drill: --drift %s: write it as 200ppm", d)
+		}
+		changes = append(changes, drill.Change{Drift: ppm})
+	}
+	return changes, nil
 }
 
 // DrillServe is the process under drill.

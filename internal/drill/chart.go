@@ -26,7 +26,7 @@ func (r *Run) Chart() *plot.Chart {
 	for i := range r.Phases {
 		p := &r.Phases[i]
 		if i > 0 {
-			c.Marks = append(c.Marks, plot.Mark{Name: stepName(p.Step), X: float64(p.Applied-begin) / 1e9})
+			c.Marks = append(c.Marks, plot.Mark{Name: p.Change.String(), X: float64(p.Applied-begin) / 1e9})
 		}
 		for k := range p.Asked {
 			x := float64(p.Asked[k].at()-begin) / 1e9

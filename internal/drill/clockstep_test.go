@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 func TestClockStep(t *testing.T) {
 	t.Setenv(served, "naive")
 	o := Options{Limit: perfect, Rate: 300, Phase: time.Second, Naive: true, Cache: t.TempDir(), Child: []string{os.Args[0]},
-		Steps: []time.Duration{-time.Hour, time.Hour, 320 * time.Millisecond}}
+		Changes: []Change{{Step: -time.Hour}, {Step: time.Hour}, {Suspend: 300 * time.Millisecond}, {Drift: 200}}}
 	var problems []string
 	for range 3 {
 		r, err := ClockStep(t.Context(), o)
@@ -67,7 +67,7 @@ func TestClockStep(t *testing.T) {
 
 func TestAProcessThatDoesNotStartIsAnError(t *testing.T) {
 	t.Setenv(served, "broken")
-	o := Options{Limit: perfect, Rate: 300, Phase: time.Second, Cache: t.TempDir(), Child: []string{os.Args[0]}, Steps: []time.Duration{time.Second}}
+	o := Options{Limit: perfect, Rate: 300, Phase: time.Second, Cache: t.TempDir(), Child: []string{os.Args[0]}, Changes: []Change{{Step: time.Second}}}
 	_, err := ClockStep(t.Context(), o)
 	if errors.Is(err, skewrun.ErrUnsupported) {
 		t.Skip(err)

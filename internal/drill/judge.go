@@ -21,10 +21,10 @@ type Run struct {
 	Naive bool
 }
 
-// Phase is a stretch of load. All but the first begin with a step.
+// Phase is a stretch of load. All but the first begin with a change.
 type Phase struct {
-	Step    time.Duration // 0: none
-	Applied algo.Mono     // just before the clock was stepped, or the load began
+	Change  Change
+	Applied algo.Mono // just before the clocks were changed, or the load began
 	Asked   []Asked
 }
 
@@ -53,13 +53,13 @@ type Report struct {
 	Naive       []RecipeReport `json:"naive,omitempty"`
 	Limit       string         `json:"limit"`
 	Rate        int            `json:"offered_per_second"`
-	// Problems is what is out of bounds; empty if the limit held and every step was seen.
+	// Problems is what is out of bounds; empty if the limit held and every change was seen.
 	Problems []string `json:"problems"`
 }
 
 // PhaseReport compares what a phase admitted with what is right.
 type PhaseReport struct {
-	Step     string  `json:"step"` // "none" for the first
+	Step     string  `json:"step"` // or another change; "none" for the first
 	Offered  int     `json:"offered"`
 	Admitted int     `json:"admitted"`
 	Right    int     `json:"right"`
@@ -67,7 +67,7 @@ type PhaseReport struct {
 }
 
 // EventReport is a reported change of the clocks. SeenAfterMS counts from just before the
-// step was applied.
+// change was made.
 type EventReport struct {
 	Kind        clock.Kind `json:"kind"`
 	SizeMS      float64    `json:"size_ms"`
@@ -90,17 +90,20 @@ const (
 )
 
 // Judge says what the exact bucket admits of the same requests in each phase, and which
-// step each event reports.
+// change each event reports. Time that the machine slept has truly passed: the bucket earns
+// in it.
 func Judge(r *Run) *Report {
 	rep := &Report{Limit: r.Limit.String(), Rate: r.Rate, Events: []EventReport{}, Problems: []string{}}
 	right := exact{Limit: r.Limit}
+	slept := time.Duration(0)
 	for i := range r.Phases {
+		slept += r.Phases[i].Change.Suspend
 		p := newPhase(&r.Phases[i],
 			func(a *Asked) bool { return a.Admitted },
-			func(a *Asked) bool { return right.take(int64(a.at())) })
+			func(a *Asked) bool { return right.take(int64(a.at()) + int64(slept)) })
 		rep.Phases = append(rep.Phases, p)
 		if p.Ratio < minRatio || p.Ratio > maxRatio {
-			rep.problem("phase %d (step %s): %d admitted, %d are right", i, p.Step, p.Admitted, p.Right)
+			rep.problem("phase %d (%s): %d admitted, %d are right", i, p.Step, p.Admitted, p.Right)
 		}
 	}
 	rep.events(r)
@@ -115,7 +118,7 @@ func (rep *Report) problem(format string, args ...any) {
 }
 
 func newPhase(p *Phase, admitted, right func(*Asked) bool) PhaseReport {
-	r := PhaseReport{Step: stepName(p.Step), Offered: len(p.Asked)}
+	r := PhaseReport{Step: p.Change.String(), Offered: len(p.Asked)}
 	for i := range p.Asked {
 		if admitted(&p.Asked[i]) {
 			r.Admitted++
@@ -135,20 +138,8 @@ func newPhase(p *Phase, admitted, right func(*Asked) bool) PhaseReport {
 	return r
 }
 
-func stepName(d time.Duration) string {
-	if d == 0 {
-		return "none"
-	}
-	if d%time.Second == 0 {
-		return fmt.Sprintf("%+ds", d/time.Second)
-	}
-	return fmt.Sprintf("%+gms", ms(d))
-}
-
-func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-// events gives each step the first event after it and before the next step that has its
-// kind, sign and size. What is left over was reported without a cause.
+// events gives each change the first event after it and before the next that has its kind,
+// sign and size. What is left over was reported without a cause.
 func (rep *Report) events(r *Run) {
 	found := make([]bool, len(r.Phases))
 	for _, e := range r.Events {
@@ -156,18 +147,19 @@ func (rep *Report) events(r *Run) {
 		p := &r.Phases[i]
 		after := time.Duration(e.At - p.Applied)
 		rep.Events = append(rep.Events, EventReport{e.Kind, ms(e.Size), ms(after)})
-		if p.Step == 0 || found[i] || e.Kind != clock.Step || (e.Size-p.Step).Abs() > sizeWithin {
+		kind, size, wanted := p.Change.event()
+		if !wanted || found[i] || e.Kind != kind || (e.Size-size).Abs() > sizeWithin {
 			rep.FalseEvents++
-			rep.problem("event %s of %v, %v after phase %d (step %s) began, has no cause", e.Kind, e.Size, after.Round(time.Millisecond), i, stepName(p.Step))
+			rep.problem("event %s of %v, %v after phase %d (%v) began, has no cause", e.Kind, e.Size, after.Round(time.Millisecond), i, p.Change)
 			continue
 		}
 		if found[i] = true; after > seenWithin {
-			rep.problem("step %s was seen after %v; %v are allowed", stepName(p.Step), after.Round(time.Millisecond), seenWithin)
+			rep.problem("%v was seen after %v; %v are allowed", p.Change, after.Round(time.Millisecond), seenWithin)
 		}
 	}
 	for i := range r.Phases {
-		if step := r.Phases[i].Step; step != 0 && !found[i] {
-			rep.problem("step %s was not seen", stepName(step))
+		if _, _, wanted := r.Phases[i].Change.event(); wanted && !found[i] {
+			rep.problem("%v was not seen", r.Phases[i].Change)
 		}
 	}
 }
@@ -185,10 +177,12 @@ func phaseAt(phases []Phase, at algo.Mono) int {
 func (rep *Report) naive(r *Run) {
 	for n, twin := range recipes(r.Limit) {
 		rr := RecipeReport{Name: twin.name, About: Recipes[twin.name]}
+		slept := time.Duration(0)
 		for i := range r.Phases {
+			slept += r.Phases[i].Change.Suspend
 			rr.Phases = append(rr.Phases, newPhase(&r.Phases[i],
 				func(a *Asked) bool { return a.Recipes>>n&1 == 1 },
-				func(a *Asked) bool { return twin.Take(r.Wall + int64(a.at())/1000) }))
+				func(a *Asked) bool { return twin.Take(r.Wall + (int64(a.at())+int64(slept))/1000) }))
 		}
 		rep.Naive = append(rep.Naive, rr)
 	}

@@ -25,8 +25,8 @@ func observed(steps []time.Duration, admit func(ns int64) bool) *Run {
 		begin := int64(i) * int64(2*time.Second)
 		p := Phase{Applied: algo.Mono(begin)}
 		if i > 0 {
-			p.Step = steps[i-1]
-			r.Events = append(r.Events, Seen{clock.Step, p.Step + 300*time.Microsecond, algo.Mono(begin + 90e6)})
+			p.Change.Step = steps[i-1]
+			r.Events = append(r.Events, Seen{clock.Step, p.Change.Step + 300*time.Microsecond, algo.Mono(begin + 90e6)})
 		}
 		for n := range int64(600) {
 			at := begin + n*interval + interval/2
@@ -94,6 +94,28 @@ func TestJudgeOfEvents(t *testing.T) {
 		if rep.FalseEvents != c.false || !strings.Contains(strings.Join(rep.Problems, "\n"), c.problem) {
 			t.Errorf("%s: %d false, %q", name, rep.FalseEvents, rep.Problems)
 		}
+	}
+}
+
+// A machine that sleeps for half a second earns half a second's units, and reports it as a
+// sleep; a drift earns and reports nothing.
+func TestJudgeOfSuspendAndDrift(t *testing.T) {
+	e := exact{Limit: perfect}
+	r := observed([]time.Duration{1, 1}, func(ns int64) bool {
+		if ns >= int64(2*time.Second) {
+			ns += int64(500 * time.Millisecond)
+		}
+		return e.take(ns)
+	})
+	r.Phases[1].Change, r.Phases[2].Change = Change{Suspend: 500 * time.Millisecond}, Change{Drift: 200}
+	r.Events = []Seen{{clock.Suspend, 500 * time.Millisecond, r.Phases[1].Applied + 5e6}}
+	rep := Judge(r)
+	if !rep.Held() || rep.Phases[1].Admitted != 250 || rep.Phases[1].Step != "suspend 500ms" || rep.Phases[2].Step != "drift +200ppm" {
+		t.Errorf("%+v", rep)
+	}
+	r.Events = append(r.Events, Seen{clock.Step, time.Millisecond, r.Phases[2].Applied + 5e6})
+	if rep := Judge(r); rep.FalseEvents != 1 {
+		t.Errorf("a step during a drift: %+v", rep)
 	}
 }
 
@@ -203,7 +225,7 @@ func TestReportAsJSON(t *testing.T) {
 
 func TestOptionsAreChecked(t *testing.T) {
 	good := func() Options {
-		return Options{Limit: perfect, Rate: 300, Phase: 2 * time.Second, Steps: []time.Duration{time.Second}}
+		return Options{Limit: perfect, Rate: 300, Phase: 2 * time.Second, Changes: []Change{{Step: time.Second}}}
 	}
 	o := good()
 	if err := o.Check(); err != nil {
@@ -211,9 +233,13 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 	for want, change := range map[string]func(*Options){
 		"requests a second": func(o *Options) { o.Rate = maxRate + 1 },
-		"0 steps":           func(o *Options) { o.Steps = nil },
-		"65 steps":          func(o *Options) { o.Steps = make([]time.Duration, 65) },
-		"a step of 1ms":     func(o *Options) { o.Steps[0] = time.Millisecond },
+		"0 changes":         func(o *Options) { o.Changes = nil },
+		"65 changes":        func(o *Options) { o.Changes = make([]Change, 65) },
+		"of nothing":        func(o *Options) { o.Changes[0] = Change{} },
+		"several clocks":    func(o *Options) { o.Changes[0].Drift = 100 },
+		"a drift of 501":    func(o *Options) { o.Changes[0] = Change{Drift: 501} },
+		"a suspend of -1s":  func(o *Options) { o.Changes[0] = Change{Suspend: -time.Second} },
+		"a step of 1ms":     func(o *Options) { o.Changes[0].Step = time.Millisecond },
 		"at least 500ms":    func(o *Options) { o.Phase = time.Millisecond },
 		"in all":            func(o *Options) { o.Phase = time.Hour },
 		"use 1 to 1000000":  func(o *Options) { o.Limit.Burst = 0 },

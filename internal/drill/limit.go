@@ -1,7 +1,6 @@
 package drill
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -91,50 +90,4 @@ var Recipes = map[string]string{
 	"bucket":  "token bucket dated by the wall clock, three decimals",
 	"window":  "two half-second counters in a ring found by the wall clock",
 	"spacing": "one unit per interval since the last, by the wall clock",
-}
-
-// Options says what to drill.
-type Options struct {
-	Limit Limit
-	Rate  int             // requests per second, on a fixed schedule
-	Phase time.Duration   // how long the load lasts before the first step and after each
-	Steps []time.Duration // of the wall clock, in order
-	Naive bool            // ask the recipes beside the limiter
-
-	Cache    string          // where skewrun is compiled, once
-	Child    []string        // the command that calls Serve with the same limit
-	Progress func(phase int) // called as each phase begins; may be nil
-}
-
-const (
-	maxRate  = 2000
-	maxSteps = 64
-	minPhase = 500 * time.Millisecond // longer than a step may take to be seen
-	maxRun   = 10 * time.Minute
-	minStep  = 2 * time.Millisecond // what a guard always sees
-	maxStep  = 100 * 365 * 24 * time.Hour
-)
-
-// Check reports everything that is wrong with the options.
-func (o *Options) Check() error {
-	errs := []error{o.Limit.check()}
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("drill: "+format, args...)) }
-	if o.Rate < 1 || o.Rate > maxRate {
-		bad("%d requests a second; use 1 to %d", o.Rate, maxRate)
-	}
-	if len(o.Steps) < 1 || len(o.Steps) > maxSteps {
-		bad("%d steps; use 1 to %d, as in --step -3600s --step +320ms", len(o.Steps), maxSteps)
-	}
-	for _, s := range o.Steps {
-		if s.Abs() < minStep || s.Abs() > maxStep {
-			bad("a step of %v; use %v to %v, either way", s, minStep, maxStep)
-		}
-	}
-	switch {
-	case o.Phase < minPhase:
-		bad("phases of %v; use at least %v, so that each step is seen in its own", o.Phase, minPhase)
-	case o.Phase > maxRun/time.Duration(len(o.Steps)+1):
-		bad("%d phases of %v; use at most %v in all", len(o.Steps)+1, o.Phase, maxRun)
-	}
-	return errors.Join(errs...)
 }

@@ -10,7 +10,7 @@ import (
 func (rep *Report) Text(out io.Writer) error {
 	fmt.Fprintf(out, "%s under %d requests a second, admitted and what is right:\n\n", rep.Limit, rep.Rate)
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprint(w, "step\tadmitted\tright\tratio\t")
+	fmt.Fprint(w, "change\tadmitted\tright\tratio\t")
 	for _, n := range rep.Naive {
 		fmt.Fprintf(w, "%s\tof\t", n.Name)
 	}
@@ -38,10 +38,10 @@ func (rep *Report) Text(out io.Writer) error {
 	for _, p := range rep.Problems {
 		fmt.Fprintf(out, "PROBLEM: %s\n", p)
 	}
-	verdict := "the limit held and every step was seen once"
+	verdict := "the limit held and every change was seen once"
 	if !rep.Held() {
 		verdict = "out of bounds"
 	}
-	_, err := fmt.Fprintf(out, "\n%d steps, %d events, %d of them false: %s\n", len(rep.Phases)-1, len(rep.Events), rep.FalseEvents, verdict)
+	_, err := fmt.Fprintf(out, "\n%d changes, %d events, %d of them false: %s\n", len(rep.Phases)-1, len(rep.Events), rep.FalseEvents, verdict)
 	return err
 }
