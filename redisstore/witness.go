@@ -22,15 +22,15 @@ type witness struct {
 
 // node is a primary.
 type node struct {
-	adj     int64 // added to its raw clock gives the line
-	epoch   int64 // of its shard's record
-	recAdj  int64 // of the record
-	read    bool  // whether the record has been read
-	pending bool
-	dev     int64 // of the last reply off the line
-	half    int64 // and its uncertainty
-	raw     int64 // last raw reading
-	rawAt   int64 // when it was received
+	adj    int64 // added to its raw clock gives the line
+	epoch  int64 // of its shard's record
+	recAdj int64 // of the record
+	read   bool  // whether the record has been read
+	seen   int   // replies in a row off the line that agree
+	dev    int64 // how far off, by the quickest of them
+	half   int64 // and its uncertainty
+	raw    int64 // last raw reading
+	rawAt  int64 // when it was received
 }
 
 type tally struct {
@@ -43,12 +43,15 @@ type tally struct {
 }
 
 const (
-	driftPPM   = 200
-	allowance  = 2_000  // µs a call may take beyond the usual
-	agree      = 2_000  // µs two deviations may differ besides their uncertainty
-	recordNear = 8_000  // µs an adjustment may differ from the record's
-	lostBy     = 50_000 // µs another caller's stamp may be ahead
-	rttCap     = 50_000
+	driftPPM    = 200
+	allowance   = 2_000   // µs a call may take beyond the usual
+	agree       = 2_000   // µs two deviations may differ besides their uncertainty
+	precise     = 2_000   // µs of uncertainty that a step is believed with at once
+	enough      = 8       // replies that are believed whatever their uncertainty
+	recordNear  = 8_000   // µs an adjustment may differ from the record's
+	recordFresh = 100_000 // and from that of a record that others have just changed
+	lostBy      = 50_000  // µs another caller's stamp may be ahead
+	rttCap      = 50_000
 )
 
 func newWitness() *witness { return &witness{nodes: map[string]*node{}} }
@@ -105,7 +108,7 @@ func (w *witness) reply(name string, send, receive, raw int64) {
 	e := w.spread(receive)
 	x := raw + n.adj
 	if x >= w.line(send)-e && x <= w.line(receive)+e {
-		n.pending = false
+		n.seen = 0
 		if half <= e {
 			w.take(x, mid, half)
 		}
@@ -113,17 +116,20 @@ func (w *witness) reply(name string, send, receive, raw int64) {
 	}
 	w.tally.Outside++
 	dev := x - w.line(mid)
-	if d := dev - n.dev; !n.pending || max(d, -d) > half+n.half+agree {
-		n.pending, n.dev, n.half = true, dev, half
+	if d := dev - n.dev; n.seen > 0 && max(d, -d) > half+n.half+agree {
+		n.seen = 0
+	}
+	if n.seen == 0 || half < n.half {
+		n.dev, n.half = dev, half
+	}
+	n.seen++
+	if n.seen < 2 || n.half > precise && n.seen < enough {
 		return
 	}
-	if half > n.half {
-		dev = n.dev
-	}
-	n.pending = false
-	n.adj -= dev
+	n.seen = 0
+	n.adj -= n.dev
 	w.tally.Steps++
-	w.tally.LastStep = dev
+	w.tally.LastStep = n.dev
 }
 
 // vote is how far raw time and the record's adjustment are ahead of the line, if that is
@@ -146,12 +152,17 @@ type stamp struct {
 func (w *witness) recorded(name string, send, receive int64, s stamp) bool {
 	w.reply(name, send, receive, s.raw)
 	n := w.node(name)
-	if n.read && n.epoch != s.epoch {
+	fresh := n.read && n.epoch != s.epoch
+	if fresh {
 		w.tally.Adopted++
 	}
 	n.read, n.epoch, n.recAdj = true, s.epoch, s.adj
-	if d := n.adj - s.adj; d != 0 && max(d, -d) <= recordNear {
-		n.adj, n.pending = s.adj, false
+	near := int64(recordNear)
+	if fresh {
+		near = recordFresh
+	}
+	if d := n.adj - s.adj; d != 0 && max(d, -d) <= near {
+		n.adj, n.seen = s.adj, 0
 		w.err += max(d, -d)
 	}
 	if s.other && s.line > w.line(receive)+w.spread(receive)+lostBy {

@@ -27,7 +27,9 @@ if ARGV[1] == 'stamp' then
       machine, dev, voted = ARGV[7], mine, raw
     end
   end
-  line, at, who = math.max(ARGV[2] + 0, math.min(ARGV[3] + 0, raw + ARGV[4])), raw, ARGV[6]
+  -- The line never goes back: who is behind the last stamp has lost time, and does not stamp.
+  local mark = math.max(ARGV[2] + 0, math.min(ARGV[3] + 0, raw + ARGV[4]))
+  if mark >= line then line, at, who = mark, raw, ARGV[6] end
   redis.call('SET', KEYS[1], string.format('1 %.0f %.0f %.0f %.0f %s %s %.0f %.0f', epoch, adj, line, at, who, machine, dev, voted), 'PX', 86400000)
 end
 return {raw, epoch, adj, before[1], before[2], before[3]}
