@@ -47,6 +47,13 @@ func DecideTake(d *Decision, p *Plan, s *algo.State, now algo.Store, cost int64)
 	d.Allowed = p.core.TakeInto(&d.verdict, s, now, cost)
 }
 
+// DecideDrained is DecideTake for a bucket that the store judged itself: backlog is the
+// credits still to drain at now, right after the decision.
+func DecideDrained(d *Decision, p *Plan, now algo.Store, cost, backlog int64, admitted bool) {
+	d.Allowed, d.plan = admitted, p
+	p.core.DrainedInto(&d.verdict, now, cost, backlog, admitted)
+}
+
 // fallback is the decision of a limit whose store could not answer.
 func fallback(p *Plan) Decision {
 	return Decision{Allowed: p.limit.OnFailure == Allow || p.limit.Shadow, Basis: Fallback, plan: p}

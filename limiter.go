@@ -11,7 +11,7 @@ type Limiter struct {
 	plan  *Plan
 	store Store
 	fast  FastStore // store, if it has the shorter way
-	short FastStore // fast, if nothing remains to be done after the decision
+	short Taker     // store, if it has the shortest way and nothing is left to do after it
 	obs   Observer
 }
 
@@ -39,7 +39,7 @@ func NewLimiter(store Store, plan *Plan, opts ...Option) *Limiter {
 		o(l)
 	}
 	if l.obs == nil && !plan.limit.Shadow {
-		l.short = l.fast
+		l.short, _ = store.(Taker)
 	}
 	return l
 }
@@ -51,15 +51,16 @@ func (l *Limiter) Plan() *Plan { return l.plan }
 // answer, the decision follows the limit's OnFailure and the error says why; the
 // decision may be acted on all the same. A cost that is not valid, or a context that is
 // already done, is an error with a refusal, and nothing is taken.
-func (l *Limiter) Take(ctx context.Context, key string, cost int64) (d Decision, err error) {
-	if l.short != nil && uint64(cost) <= uint64(algo.MaxInt) && ctx.Err() == nil {
-		// A decision is large; every call between the store and here copies it.
-		if d, err = l.short.DecideOne(ctx, Claim{Plan: l.plan, Key: key, Cost: cost}); err != nil {
-			d = fallback(l.plan)
-		}
-		return d, err
+func (l *Limiter) Take(ctx context.Context, key string, cost int64) (Decision, error) {
+	if l.short == nil || uint64(cost) > uint64(algo.MaxInt) || ctx.Err() != nil {
+		return l.decide(ctx, Claim{Plan: l.plan, Key: key, Cost: cost})
 	}
-	return l.decide(ctx, Claim{Plan: l.plan, Key: key, Cost: cost})
+	// A decision is large: every call between the store and the caller copies it.
+	d, err := l.short.TakeOne(ctx, l.plan, key, cost)
+	if err != nil {
+		return fallback(l.plan), err
+	}
+	return d, nil
 }
 
 // Peek answers whether one unit would be admitted, and changes nothing: Remaining and

@@ -36,3 +36,9 @@ type Rolled struct {
 func (p *Plan) Rolled(r Rolled) Verdict {
 	return Verdict{Admitted: r.Admitted, Dropped: r.Dropped, plan: p, now: r.Now, units: r.Units, delay: r.Delay, none: r.None, at: r.Free, a: r.InUse, b: int64(r.Wait)}
 }
+
+// DrainedInto fills in the zero verdict of a Take from a bucket that was judged elsewhere:
+// backlog is the credits still to drain at now, right after the decision.
+func (p *Plan) DrainedInto(v *Verdict, now Store, cost, backlog int64, admitted bool) {
+	v.Admitted, v.plan, v.now, v.units, v.at, v.a = admitted, p, now, cost, p.grid(now), backlog
+}

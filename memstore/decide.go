@@ -12,23 +12,49 @@ import (
 // DecideOne answers a claim that stands alone. It allocates nothing but room for new
 // records, and never waits for anything but a lock; ctx is not consulted. The clock is
 // read under the lock, so that time on a record never goes back.
-func (s *Store) DecideOne(_ context.Context, c escapement.Claim) (d escapement.Decision, err error) {
-	prefetch(unsafe.Pointer(unsafe.StringData(c.Key)))
-	if !valid(&c) {
-		return d, explain(&c)
+func (s *Store) DecideOne(ctx context.Context, c escapement.Claim) (escapement.Decision, error) {
+	if c.Mode == escapement.Take && c.Patience == 0 && c.Receipt == (algo.Receipt{}) {
+		return s.TakeOne(ctx, c.Plan, c.Key, c.Cost)
+	}
+	return s.decideOne(&c)
+}
+
+func (s *Store) decideOne(c *escapement.Claim) (d escapement.Decision, err error) {
+	if !valid(c) {
+		return d, explain(c)
 	}
 	l := s.limitOf(c.Plan)
 	h := s.hash(l, c.Key)
 	sh := s.shard(h)
 	sh.mu.Lock()
-	prefetch(unsafe.Pointer(&sh.slots[sh.home(h)]))
 	now := sh.instant(s.now())
 	p := l.ruling(c.Plan)
-	if c.Mode == escapement.Take && c.Patience == 0 && l.newest.slots == 0 && !s.keyed {
+	v, err := s.decide(sh, now, l, p, h, c, false)
+	sh.mu.Unlock()
+	if err != nil {
+		return d, err
+	}
+	return escapement.Decide(p, v, escapement.Exact), nil
+}
+
+// TakeOne is the shortest way of DecideOne.
+func (s *Store) TakeOne(_ context.Context, plan *escapement.Plan, key string, cost int64) (d escapement.Decision, err error) {
+	prefetch(unsafe.Pointer(unsafe.StringData(key)))
+	if plan == nil || uint64(cost) > uint64(algo.MaxInt) {
+		return s.decideOne(&escapement.Claim{Plan: plan, Key: key, Cost: cost})
+	}
+	l := s.limitOf(plan)
+	h := s.hash(l, key)
+	sh := s.shard(h)
+	sh.mu.Lock()
+	prefetch(unsafe.Pointer(&sh.slots[sh.home(h)]))
+	now := sh.instant(s.now())
+	p := l.ruling(plan)
+	if l.newest.slots == 0 && !s.keyed {
 		if i, ok := sh.find(h); ok {
 			if sl := &sh.slots[i]; sl.tag() == l.newest.id {
 				st := sl.state()
-				escapement.DecideTake(&d, p, &st, now, c.Cost)
+				escapement.DecideTake(&d, p, &st, now, cost)
 				if d.Allowed {
 					sl.put(&st, l.newest.id)
 				}
@@ -37,10 +63,10 @@ func (s *Store) DecideOne(_ context.Context, c escapement.Claim) (d escapement.D
 			}
 		}
 	}
-	v, err := s.decide(sh, now, l, p, h, &c, false)
+	v, err := s.decide(sh, now, l, p, h, &escapement.Claim{Plan: plan, Key: key, Cost: cost}, false)
 	sh.mu.Unlock()
 	if err != nil {
-		return escapement.Decision{}, err
+		return d, err
 	}
 	return escapement.Decide(p, v, escapement.Exact), nil
 }

@@ -31,7 +31,7 @@ type Single struct {
 	last  algo.Store // guarded by mu
 }
 
-var _ escapement.FastStore = (*Single)(nil)
+var _ escapement.Taker = (*Single)(nil)
 
 // cell says how a bucket's state is one word: the credits drained between start and the
 // instant of the state, plus its backlog. Less what has drained until now, that is the
@@ -41,6 +41,9 @@ type cell struct {
 	start int64 // in ticks
 	tick  int64
 	n     int64 // credits drained in a tick
+	p     int64 // credits of a unit
+	full  int64 // capacity in credits
+	most  int64 // capacity in units
 }
 
 // NewSingle makes a store for the limit of a plan, on a new clock.Line unless told
@@ -74,7 +77,7 @@ func newCell(p *algo.Plan, now algo.Store) cell {
 		return cell{}
 	}
 	q := p.Numbers()
-	c := cell{start: int64(now) / int64(q.Tick), tick: int64(q.Tick), n: q.N}
+	c := cell{start: int64(now) / int64(q.Tick), tick: int64(q.Tick), n: q.N, p: q.P, full: q.Full, most: q.Count}
 	// From now until the last instant the word must hold what drains beside a full backlog.
 	ticks := int64(algo.MaxInstant)/c.tick - c.start
 	c.used = ticks > 0 && c.n <= (1<<62)/ticks
@@ -114,26 +117,48 @@ func (s *Single) DecideOne(_ context.Context, c escapement.Claim) (d escapement.
 	if !s.suits(&c) {
 		return d, s.explain(&c)
 	}
-	if s.cell.used && c.Mode == escapement.Take && c.Patience == 0 {
-		s.take(&c, &d)
-		return d, nil
-	}
 	v := s.one(&c)
 	return escapement.Decide(c.Plan, v, escapement.Exact), nil
 }
 
-// take is the short way: one without a reading in between.
-func (s *Single) take(c *escapement.Claim, d *escapement.Decision) {
+// Take is Limiter.Take without a context, a key or an observer: nothing a program can ask
+// of this package is cheaper. A shadow limit is not heeded. A cost that is not valid is an
+// error with a refusal, and nothing is taken.
+func (s *Single) Take(cost int64) (d escapement.Decision, err error) {
+	if !s.cell.used || uint64(cost) > uint64(algo.MaxInt) {
+		return s.DecideOne(context.Background(), escapement.Claim{Plan: s.plan, Cost: cost})
+	}
+	s.take(&d, s.plan, cost)
+	return d, nil
+}
+
+// TakeOne is Take for the plan that the Single was made for, or a variant of it.
+func (s *Single) TakeOne(ctx context.Context, p *escapement.Plan, key string, cost int64) (d escapement.Decision, err error) {
+	if !s.cell.used || p != s.plan || uint64(cost) > uint64(algo.MaxInt) {
+		return s.DecideOne(ctx, escapement.Claim{Plan: p, Key: key, Cost: cost})
+	}
+	s.take(&d, p, cost)
+	return d, nil
+}
+
+// take judges the word where it stands, as algo does: without a copy of the state and
+// with one reading, taken after the word was read.
+func (s *Single) take(d *escapement.Decision, p *escapement.Plan, cost int64) {
+	c := &s.cell
 	for {
 		word := s.word.Load()
 		now := s.now()
-		drained := s.cell.drained(now)
-		st := s.cell.unpack(word, drained, now)
-		escapement.DecideTake(d, c.Plan, &st, now, c.Cost)
-		if !d.Allowed || s.word.CompareAndSwap(word, drained+st.A) {
+		drained := c.drained(now)
+		backlog := max(0, word-drained)
+		if cost == 0 || cost > c.most || backlog > c.full-cost*c.p {
+			escapement.DecideDrained(d, p, now, cost, backlog, cost == 0)
 			return
 		}
-		*d = escapement.Decision{}
+		backlog += cost * c.p
+		if s.word.CompareAndSwap(word, drained+backlog) {
+			escapement.DecideDrained(d, p, now, cost, backlog, true)
+			return
+		}
 	}
 }
 

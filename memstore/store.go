@@ -40,7 +40,7 @@ type Store struct {
 	done    chan struct{}
 }
 
-var _ escapement.FastStore = (*Store)(nil)
+var _ escapement.Taker = (*Store)(nil)
 
 // Option configures a Store.
 type Option func(*Store)
