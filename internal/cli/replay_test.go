@@ -234,8 +234,8 @@ func TestReplayDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if kept, err := os.ReadFile("docs/images/replay.png"); err != nil || !bytes.Equal(drawn, kept) {
-		t.Errorf("docs/images/replay.png is not what the command draws (%v); draw it again", err)
+	if kept, err := os.ReadFile("docs/pictures/replay.png"); err != nil || !bytes.Equal(drawn, kept) {
+		t.Errorf("docs/pictures/replay.png is not what the command draws (%v); draw it again", err)
 	}
 }
 
