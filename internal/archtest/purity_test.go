@@ -173,7 +173,7 @@ var lightPackages = rule{
 }
 
 // light are the packages held to that.
-var light = []string{".", "./algo", "./clock", "./memstore", "./httplimit"}
+var light = []string{".", "./algo", "./clock", "./memstore", "./httplimit", "./httpretry"}
 
 func TestLightPackages(t *testing.T) {
 	r := open(t)
