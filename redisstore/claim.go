@@ -25,7 +25,7 @@ func checkAll(claims []escapement.Claim) error {
 }
 
 func check(c *escapement.Claim, of int) error {
-	if c.Plan == nil {
+	if c.Plan == nil || c.Plan.Core().Algorithm() == 0 {
 		return fmt.Errorf("%w: a claim has no plan; compile a Limit", escapement.ErrRequest)
 	}
 	name := c.Plan.Limit().Name

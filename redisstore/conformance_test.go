@@ -1,0 +1,39 @@
+package redisstore
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/escapement-io/escapement"
+	"github.com/escapement-io/escapement/internal/redistest"
+	"github.com/escapement-io/escapement/storetest"
+)
+
+// mover lets time pass on the line of a store without anybody waiting for it.
+type mover struct{ store *Store }
+
+func (m mover) Advance(d time.Duration) {
+	m.store.mu.Lock()
+	defer m.store.mu.Unlock()
+	m.store.witness.offset += d.Microseconds()
+	for _, n := range m.store.witness.nodes {
+		n.adj += d.Microseconds()
+	}
+}
+
+var prefixes atomic.Int64
+
+func contract(t *testing.T, cfg Config) {
+	storetest.Run(t, func(t *testing.T) (escapement.Store, storetest.Clock) {
+		cfg.Prefix = fmt.Sprintf("t%d:", prefixes.Add(1))
+		s := open(t, cfg)
+		return s, mover{s}
+	})
+}
+
+func TestContractSingle(t *testing.T) {
+	srv := redistest.Start(t, redistest.Options{})
+	contract(t, Config{Addrs: []string{srv.Addr()}})
+}

@@ -1,0 +1,110 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/escapement-io/escapement"
+	"github.com/escapement-io/escapement/clock"
+	"github.com/escapement-io/escapement/internal/redistest"
+	"github.com/escapement-io/escapement/tools/skewrun"
+)
+
+// wall is a wall clock that servers are run under.
+type wall struct{ tool, file string }
+
+// newWall makes a wall clock of its own.
+func newWall(t *testing.T) wall {
+	t.Helper()
+	tool, err := skewrun.Build(t.Context(), filepath.Join(os.TempDir(), "escapement-skewrun"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := wall{tool, filepath.Join(t.TempDir(), "clock")}
+	if err := skewrun.Control(t.Context(), tool, w.file, "set", "0"); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w wall) command(name string, args ...string) *exec.Cmd {
+	return exec.Command(w.tool, append([]string{"run", w.file, "--", name}, args...)...)
+}
+
+func (w wall) step(t *testing.T, d time.Duration) {
+	t.Helper()
+	if err := skewrun.Control(t.Context(), w.tool, w.file, "step", fmt.Sprintf("%+dms", d.Milliseconds())); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// load asks every store in turn, at 200 a second, while during runs, and counts what was
+// admitted beyond what is right for 10 a second and a burst of 10.
+func load(t *testing.T, stores []*Store, p *escapement.Plan, during func()) (extra int64) {
+	t.Helper()
+	var admitted, failed atomic.Int64
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	start := clock.Mono()
+	for i, s := range stores {
+		wg.Go(func() {
+			every := time.NewTicker(5 * time.Millisecond * time.Duration(len(stores)))
+			defer every.Stop()
+			for {
+				select {
+				case <-stop:
+					return
+				case <-every.C:
+				}
+				d, err := s.DecideOne(context.Background(), escapement.Claim{Plan: p, Key: "k", Cost: 1})
+				if err != nil {
+					failed.Add(1)
+					t.Logf("store %d: %v", i, err)
+				} else if d.Allowed {
+					admitted.Add(1)
+				}
+			}
+		})
+	}
+	during()
+	close(stop)
+	wg.Wait()
+	if failed.Load() > 0 {
+		t.Errorf("%d decisions failed", failed.Load())
+	}
+	return admitted.Load() - 10 - int64(clock.Since(start)/(100*time.Millisecond))
+}
+
+func TestTheClockOfARealServerSteps(t *testing.T) {
+	for _, instances := range []int{1, 3} {
+		w := newWall(t)
+		srv := redistest.Start(t, redistest.Options{Command: w.command})
+		var stores []*Store
+		for range instances {
+			stores = append(stores, open(t, Config{Addrs: []string{srv.Addr()}}))
+		}
+		p := plan(t, escapement.Limit{Name: "step", Rate: escapement.PerSecond(10)})
+		extra := load(t, stores, p, func() {
+			for _, by := range []time.Duration{45 * time.Second, -30 * time.Second, -105 * time.Second, 60 * time.Second} {
+				time.Sleep(1200 * time.Millisecond)
+				w.step(t, by)
+			}
+			time.Sleep(1200 * time.Millisecond)
+		})
+		snap := stores[0].Snapshot()
+		t.Logf("%d instances: %+d beyond right, e %v, %d steps seen, %d clamped", instances, extra, snap.Error, snap.Steps, snap.Clamped)
+		if extra < -3 || extra > 3 {
+			t.Errorf("%d instances: %+d admitted beyond right, want -3 to +3", instances, extra)
+		}
+		if snap.Steps < 4 || snap.Last < 59*time.Second || snap.Last > 61*time.Second {
+			t.Errorf("%d steps were seen, the last %v; want 4, the last 60s", snap.Steps, snap.Last)
+		}
+	}
+}
