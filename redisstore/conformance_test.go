@@ -37,3 +37,13 @@ func TestContractSingle(t *testing.T) {
 	srv := redistest.Start(t, redistest.Options{})
 	contract(t, Config{Addrs: []string{srv.Addr()}})
 }
+
+func TestContractCluster(t *testing.T) {
+	c := redistest.StartCluster(t, 3, func(int) redistest.Options { return redistest.Options{} })
+	contract(t, Config{Mode: Cluster, Addrs: c.Addrs()[:1]})
+}
+
+func TestContractSentinel(t *testing.T) {
+	r := redistest.StartReplicated(t, redistest.Options{}, redistest.Options{})
+	contract(t, Config{Mode: Sentinel, Addrs: []string{r.Sentinel.Addr()}, Primary: redistest.Name})
+}
