@@ -76,7 +76,8 @@ type FastStore interface {
 }
 
 // Taker is a FastStore with the shortest way for the commonest claim, a Take without
-// patience. It answers as DecideOne does.
+// patience. It answers as DecideOne does. A store that embeds another one and changes what
+// it answers must change every way in.
 type Taker interface {
 	FastStore
 	TakeOne(ctx context.Context, p *Plan, key string, cost int64) (Decision, error)

@@ -54,6 +54,10 @@ func (s *lineStore) DecideOne(ctx context.Context, c escapement.Claim) (escapeme
 	return s.Store.DecideOne(ctx, c)
 }
 
+func (s *lineStore) TakeOne(ctx context.Context, p *escapement.Plan, key string, cost int64) (escapement.Decision, error) {
+	return s.DecideOne(ctx, escapement.Claim{Plan: p, Key: key, Cost: cost})
+}
+
 var errAway = fmt.Errorf("%w: gone for lunch", escapement.ErrStoreUnavailable)
 
 func limiter(t testing.TB, s escapement.Store, l escapement.Limit) *escapement.Limiter {
