@@ -67,7 +67,7 @@ func (s *source) next() (io.ReadCloser, error) {
 
 // drain ends a response that is not returned, in about the time that is waited anyway.
 func drain(resp *http.Response, wait time.Duration) {
-	if resp == nil {
+	if resp == nil || resp.Body == nil {
 		return
 	}
 	if resp.ContentLength <= maxDrain {

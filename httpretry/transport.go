@@ -62,6 +62,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	for n := 1; ; n++ {
 		began := clock.Mono()
 		resp, err := t.base.RoundTrip(attempt)
+		if resp == nil && err == nil {
+			return nil, errors.New("httpretry: the base transport returned neither a response nor an error")
+		}
 		answer := judge(req.Context(), resp, err)
 		if answer.Kind == retry.Done && err == nil {
 			return resp, nil

@@ -308,3 +308,13 @@ func TestConfigIsChecked(t *testing.T) {
 		t.Errorf("%v, want %s", err, want)
 	}
 }
+
+func TestBaseThatReturnsNothing(t *testing.T) {
+	tr, err := New(instant{}, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := tr.RoundTrip(request(t, "GET", nil)); resp != nil || err == nil {
+		t.Errorf("%v, %v", resp, err)
+	}
+}
