@@ -145,9 +145,7 @@ type errand struct {
 	ticket *ticket
 	late   bool // the deadline has passed
 
-	shards  []*shard // of a request that was split
-	tickets []*ticket
-	places  [][]int // of each ticket's claims in the request
+	parts []*part // of a request that was split
 }
 
 // send puts a request on its way. Answers that need none are given at once.
@@ -160,7 +158,7 @@ func (s *Store) send(ctx context.Context, claims []escapement.Claim, a *escapeme
 		return e
 	}
 	if s.cfg.Mode == Cluster && len(claims) > 1 {
-		return s.split(claims, a)
+		return s.split(claims)
 	}
 	it := &item{}
 	for _, c := range claims {
@@ -177,7 +175,7 @@ func (s *Store) send(ctx context.Context, claims []escapement.Claim, a *escapeme
 
 func (e *errand) await(ctx context.Context, deadline <-chan time.Time, a *escapement.Answer) {
 	switch {
-	case len(e.tickets) > 0:
+	case len(e.parts) > 0:
 		e.join(ctx, deadline, a)
 	case e.ticket != nil:
 		e.collect(ctx, e.shard, e.ticket, deadline, a)
