@@ -225,7 +225,7 @@ func (it *item) verdict(i int, admitted bool, now algo.Store, w []int64) (algo.V
 		case escapement.Refund:
 			r.Units, r.None = w[4], true
 		case escapement.Charge:
-			r.Units, r.Dropped, r.None = w[4], c.Cost-w[4], c.Cost == 0
+			r.Units, r.None = w[4], c.Cost == 0
 			if at := c.Receipt.At; at != 0 && at < r.Now && c.Cost > 0 {
 				r.Delay = algo.Span(at - r.Now)
 			}

@@ -40,12 +40,8 @@ var refusals = []string{
 func outcome(err error) escapement.Outcome {
 	var dial *net.OpError
 	if re, ok := rueidis.IsRedisErr(err); ok {
-		text := re.Error()
-		for _, r := range refusals {
-			// Before Redis 7 the error of a command within a script is quoted in another.
-			if strings.HasPrefix(text, r+" ") || text == r || strings.Contains(text, "-"+r+" ") {
-				return escapement.NotRun
-			}
+		if refused(re.Error()) {
+			return escapement.NotRun
 		}
 		return escapement.Unknown
 	}
@@ -58,6 +54,17 @@ func outcome(err error) escapement.Outcome {
 	}
 	// Whether a connection was cut before or after the script ran cannot be told.
 	return escapement.Unknown
+}
+
+// refused reports whether an error of the server proves that nothing was charged.
+func refused(text string) bool {
+	for _, r := range refusals {
+		// Before Redis 7 the error of a command within a script is quoted in another.
+		if strings.HasPrefix(text, r+" ") || text == r || strings.Contains(text, "-"+r+" ") {
+			return true
+		}
+	}
+	return false
 }
 
 // faulty reports whether a failed call speaks against the server, and so for leaving it
