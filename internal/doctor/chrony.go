@@ -1,8 +1,6 @@
 package doctor
 
 import (
-	"path"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -63,23 +61,8 @@ var chronyDialect = dialect{
 		default:
 			return false
 		}
-		// A file hides those of the same name in later directories; all are read in the
-		// order of their names.
-		found := map[string]string{}
-		for _, dir := range d.words[1:] {
-			for _, n := range r.host.glob(path.Join(dir, "*"+suffix)) {
-				if found[path.Base(n)] == "" {
-					found[path.Base(n)] = n
-				}
-			}
-		}
-		var bases []string
-		for b := range found {
-			bases = append(bases, b)
-		}
-		slices.Sort(bases)
-		for _, b := range bases {
-			r.file(found[b], d.Place, depth+1)
+		for _, name := range r.host.merged(d.words[1:], suffix) {
+			r.file(name, d.Place, depth+1)
 		}
 		return true
 	},
@@ -91,8 +74,7 @@ func (h host) chrony(files []string) (*Chrony, []string) {
 	if name == "" {
 		return nil, nil
 	}
-	r := &reader{host: h, dialect: chronyDialect}
-	r.file(name, Place{File: name}, 0)
+	r := h.directives(name, chronyDialect)
 	c := &Chrony{File: name, MaxSlewPPM: chronySlewPPM}
 	for _, d := range r.directives {
 		c.take(r, d)

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -63,6 +65,24 @@ func (h host) glob(pattern string) []string {
 	return names
 }
 
+// merged returns the files of directories that end in suffix, in the order of their names.
+// A file hides those of the same name in later directories.
+func (h host) merged(dirs []string, suffix string) []string {
+	found := map[string]string{}
+	for _, dir := range dirs {
+		for _, name := range h.glob(path.Join(dir, "*"+suffix)) {
+			if base := path.Base(name); found[base] == "" {
+				found[base] = name
+			}
+		}
+	}
+	var names []string
+	for _, base := range slices.Sorted(maps.Keys(found)) {
+		names = append(names, found[base])
+	}
+	return names
+}
+
 // directive is a line of a configuration file, split at white space.
 type directive struct {
 	Place
@@ -83,6 +103,13 @@ type reader struct {
 	directives []directive
 	problems   []string
 	files      int
+}
+
+// directives reads a file and all that it includes.
+func (h host) directives(name string, d dialect) *reader {
+	r := &reader{host: h, dialect: d}
+	r.file(name, Place{File: name}, 0)
+	return r
 }
 
 func (r *reader) problem(p Place, format string, args ...any) {

@@ -48,8 +48,7 @@ func (h host) ntpd(files []string) (*Ntpd, []string) {
 	if name == "" {
 		return nil, nil
 	}
-	r := &reader{host: h, dialect: ntpdDialect}
-	r.file(name, Place{File: name}, 0)
+	r := h.directives(name, ntpdDialect)
 	c := &Ntpd{File: name, Step: ntpdStep}
 	for _, d := range r.directives {
 		c.take(r, d)

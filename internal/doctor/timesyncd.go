@@ -1,10 +1,6 @@
 package doctor
 
-import (
-	"path"
-	"slices"
-	"strings"
-)
+import "strings"
 
 // Timesyncd is what the configuration of systemd-timesyncd says. It asks one server at a
 // time.
@@ -21,26 +17,11 @@ const timesyncdFile = "/etc/systemd/timesyncd.conf"
 var timesyncdDirs = []string{"/etc/systemd/timesyncd.conf.d", "/run/systemd/timesyncd.conf.d", "/usr/lib/systemd/timesyncd.conf.d"}
 
 func (h host) timesyncd() (*Timesyncd, []string) {
-	files := map[string]string{}
-	for _, dir := range timesyncdDirs {
-		for _, n := range h.glob(path.Join(dir, "*.conf")) {
-			if files[path.Base(n)] == "" {
-				files[path.Base(n)] = n
-			}
-		}
-	}
-	var bases []string
-	for b := range files {
-		bases = append(bases, b)
-	}
-	slices.Sort(bases)
 	var names []string
 	if h.exists(timesyncdFile) {
 		names = append(names, timesyncdFile)
 	}
-	for _, b := range bases {
-		names = append(names, files[b])
-	}
+	names = append(names, h.merged(timesyncdDirs, ".conf")...)
 	if len(names) == 0 {
 		return nil, nil
 	}
