@@ -81,6 +81,10 @@ func (x *exchange) admit(r *http.Request) *refusal {
 	x.peer = peerAddr(r)
 	x.consumer = x.snap.who.fromHeader(r, x.peer)
 	x.client = httplimit.ClientAddr(r, x.snap.clients)
+	if !hasPath(r) {
+		return &badTarget
+	}
+	onlyWebSocket(r.Header)
 	if r.Method != http.MethodConnect { // a tunnel has no path, and leads past every limit
 		x.rt = x.snap.router.match(x.host, x.path, r.Method)
 	}
@@ -96,10 +100,31 @@ func (x *exchange) admit(r *http.Request) *refusal {
 	return x.enforce(r.Context())
 }
 
-// rewrite addresses the request to the upstream. RoundTrip chooses the node.
+// hasPath reports whether a route can be found by the target of a request. A target such
+// as "a:http://host/path" has no path of its own, and would be forwarded as one that has.
+func hasPath(r *http.Request) bool {
+	p := r.URL.Path
+	return r.URL.Opaque == "" && (p == "" || p[0] == '/' || p == "*" && r.Method == http.MethodOptions)
+}
+
+// onlyWebSocket removes any other protocol that a client asks to change to: within one
+// that holds requests, as h2c does, they would pass unlimited. A server may ignore the
+// wish.
+func onlyWebSocket(h http.Header) {
+	if v := h["Upgrade"]; len(v) > 1 || len(v) == 1 && !strings.EqualFold(v[0], "websocket") {
+		delete(h, "Upgrade")
+	}
+}
+
+// rewrite addresses the request to the upstream. RoundTrip chooses the node. A path with
+// dot segments is forwarded as it was matched: an upstream that does not resolve them
+// would see a path of other limits.
 func (x *exchange) rewrite(p *httputil.ProxyRequest) {
 	out, h := p.Out, p.Out.Header
 	out.URL.Scheme = x.rt.upstream.scheme
+	if hasDots(out.URL.Path) {
+		out.URL.Path, out.URL.RawPath = x.path, ""
+	}
 	out.Trailer = p.In.Trailer // its values arrive after the body
 	x.forwardedFor(p.In, h)
 	if x.rt.KeyAuth != nil {

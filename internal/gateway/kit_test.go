@@ -1,9 +1,11 @@
 package gateway
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -200,6 +202,23 @@ func (w *world) do(r *http.Request, fields ...string) reply {
 		w.t.Fatal(err)
 	}
 	return reply{res.StatusCode, res.Header, string(body)}
+}
+
+// raw sends bytes and gives the status of the answer to them.
+func (w *world) raw(request string) int {
+	w.t.Helper()
+	conn, err := net.Dial("tcp", w.g.Addr().String())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer conn.Close()
+	_, _ = io.WriteString(conn, request) // the answer may come before the end
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	return res.StatusCode
 }
 
 func (w *world) admin(path string) reply {

@@ -74,13 +74,13 @@ func TestBodiesAndTrailers(t *testing.T) {
 	}
 }
 
-// TestUpgrade speaks another protocol over an upgraded connection, both ways, under a
+// TestUpgrade speaks over an upgraded connection, both ways, under a
 // limit whose fields are on the handshake.
 func TestUpgrade(t *testing.T) {
 	l := native(escapement.Limit{Name: "l", Algorithm: escapement.FixedWindow, Rate: escapement.Rate{Count: 1, Per: time.Hour}}, key("remote_addr"))
 	w := serve(t, newScript(), oneRoute(l))
 	h := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Upgrade") != "echo" {
+		if r.Header.Get("Upgrade") != "websocket" {
 			t.Errorf("Upgrade: got %q", r.Header.Get("Upgrade"))
 		}
 		conn, buf, err := rw.(http.Hijacker).Hijack()
@@ -89,7 +89,7 @@ func TestUpgrade(t *testing.T) {
 			return
 		}
 		defer conn.Close()
-		fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+		fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 		_, _ = io.Copy(conn, buf)
 	})
 	w.handler.Store(&h)
@@ -98,7 +98,7 @@ func TestUpgrade(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprint(conn, "GET /ws HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgrade\r\nUpgrade: echo\r\n\r\n")
+		fmt.Fprint(conn, "GET /ws HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\r\n")
 		in := bufio.NewReader(conn)
 		res, err := http.ReadResponse(in, nil)
 		if err != nil {
@@ -121,6 +121,26 @@ func TestUpgrade(t *testing.T) {
 	defer second.Close()
 	if res.StatusCode != 429 {
 		t.Errorf("second handshake: got %d", res.StatusCode)
+	}
+}
+
+// TestOnlyWebSocket: a change to a protocol in which requests would pass unlimited is not
+// passed on, and the request is answered without.
+func TestOnlyWebSocket(t *testing.T) {
+	w := serve(t, nil, oneRoute())
+	w.echo(func(r *http.Request) string {
+		return fmt.Sprint(r.Header["Upgrade"], r.Header["Connection"], r.Header["Http2-Settings"])
+	})
+	for _, fields := range [][]string{
+		{"Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA"},
+		{"Connection: Upgrade", "Upgrade: TLS/1.0, HTTP/1.1"},
+		{"Connection: Upgrade", "Upgrade: websocket, h2c"},
+		{"Connection: Upgrade", "Upgrade: websocket", "Upgrade: h2c"},
+		{"Connection: Upgrade", "Upgrade: h2c", "Upgrade: websocket"},
+	} {
+		if r := w.get("/", fields...); r.code != 200 || r.body != "[] [] []" {
+			t.Errorf("%q: got %d %s", fields, r.code, r.body)
+		}
 	}
 }
 
@@ -249,7 +269,8 @@ func TestUpstreamSlow(t *testing.T) {
 	}
 }
 
-// TestHostAndPath: pass_host, and the path and query exactly as the client sent them.
+// TestHostAndPath: pass_host, and the path and query exactly as the client sent them, but
+// for dot segments, which are resolved.
 func TestHostAndPath(t *testing.T) {
 	w := serve(t, nil, oneRoute())
 	up := w.conf.Routes[0].Upstream
@@ -265,8 +286,14 @@ func TestHostAndPath(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.echo(func(r *http.Request) string { return r.Host + " " + r.RequestURI })
-		if r := w.get("/a%2Fb//c/../d?x=%20&y&x=2", "Host: client.example"); r.body != test.want+" /a%2Fb//c/../d?x=%20&y&x=2" {
-			t.Errorf("%s: got %s", test.pass, r.body)
+		for sent, want := range map[string]string{
+			"/a%2Fb//c.d/..e?x=%20&y&x=2": "/a%2Fb//c.d/..e?x=%20&y&x=2",
+			"/a/../b%20c?x=%20/../y":      "/b%20c?x=%20/../y",
+			"/a/%2e%2e/b/.":               "/b/",
+		} {
+			if r := w.get(sent, "Host: client.example"); r.body != test.want+" "+want {
+				t.Errorf("%s: %s: got %s", test.pass, sent, r.body)
+			}
 		}
 	}
 }

@@ -82,6 +82,7 @@ type keyBody struct {
 var (
 	noKey        = refusal{http.StatusUnauthorized, isJSON, encode(keyBody{"Missing API key in request"})}
 	badKey       = refusal{http.StatusUnauthorized, isJSON, encode(keyBody{"Invalid API key in request"})}
+	badTarget    = refusal{http.StatusBadRequest, isJSON, encode(errorBody{"the request target has no path"})}
 	noRoute      = refusal{http.StatusNotFound, isJSON, encode(errorBody{"404 Route Not Found"})}
 	badGateway   = refusal{http.StatusBadGateway, isJSON, encode(errorBody{"the upstream could not be reached or closed the connection"})}
 	tooSlow      = refusal{http.StatusGatewayTimeout, isJSON, encode(errorBody{"the upstream did not answer in time"})}

@@ -178,7 +178,7 @@ func hostOnly(host string) string {
 
 // cleanPath is the path a route is matched by: dot segments resolved and runs of slashes
 // merged, as the upstream may do, so that no spelling of a path escapes its limits. What
-// is forwarded is the path as sent.
+// is forwarded is the path as sent, unless it has dot segments.
 func cleanPath(p string) string {
 	if p == "" || p[0] != '/' {
 		p = "/" + p
@@ -218,4 +218,17 @@ func isClean(p string) bool {
 		}
 	}
 	return true
+}
+
+// hasDots reports whether a path has segments "." or "..".
+func hasDots(p string) bool {
+	if isClean(p) {
+		return false
+	}
+	for s := range strings.SplitSeq(p, "/") {
+		if s == "." || s == ".." {
+			return true
+		}
+	}
+	return false
 }

@@ -188,6 +188,23 @@ func TestNoSpellingEscapesALimit(t *testing.T) {
 	}
 }
 
+// TestTargetsWithoutPath: a target that has no path of its own is refused, for what it
+// holds would be forwarded and read as another one.
+func TestTargetsWithoutPath(t *testing.T) {
+	w := serve(t, nil, oneRoute())
+	for line, want := range map[string]int{
+		"GET a:http://h/api/x": 400, "GET http:api": 400, "GET javascript:alert(1)": 400, "GET *": 400,
+		"OPTIONS *": 200, "GET http://h": 200, "GET http://h/api/x?a:b": 200,
+	} {
+		if got := w.raw(line + " HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"); got != want {
+			t.Errorf("%s: got %d, want %d", line, got, want)
+		}
+	}
+	if got := w.passed.Load(); got != 2 { // net/http answers OPTIONS * at the upstream itself
+		t.Errorf("%d requests passed, want 2", got)
+	}
+}
+
 func TestHostOnly(t *testing.T) {
 	for in, want := range map[string]string{
 		"A.Example": "a.example", "a:80": "a", "a.": "a", "[::1]:80": "::1", "[::1]": "::1", "": "", "a:b:c": "a:b:c",
