@@ -2,6 +2,7 @@ package clock
 
 import (
 	"errors"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -34,8 +35,9 @@ func readBootID() string {
 	return strings.TrimSpace(string(b))
 }
 
-// farAhead is when the timer of stepHints would expire, in seconds of the Unix epoch: never.
-const farAhead = 1 << 33
+// farAhead is when the timer of stepHints would expire, in seconds of the Unix epoch: in 2242, or
+// as late as a 32-bit kernel interface can say.
+const farAhead = min(1<<33, math.MaxInt)
 
 // stepHints waits for the kernel to cancel a timer because the wall clock was set. The
 // timer is an absolute one on CLOCK_REALTIME, the only kind that is cancelled.
