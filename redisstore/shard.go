@@ -262,10 +262,9 @@ func (s *shard) evaluate(sc script, encode func(bounds) (keys, args []string), i
 		if !ok || try >= redirections {
 			return nil, err
 		}
-		asking = false
 		switch {
 		case re.IsNoScript():
-			full = true
+			full = true // and asking, where that was needed
 		case s.store.cfg.Mode != Cluster:
 			return nil, err
 		default:
