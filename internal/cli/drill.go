@@ -85,13 +85,8 @@ func (c *ClockStepCmd) Run(ctx context.Context, out *Output) error {
 		}
 	}
 	rep := drill.Judge(r)
-	if c.JSON {
-		err = out.JSON(rep)
-	} else {
-		err = rep.Text(out.Out)
-	}
-	if err != nil {
-		return fmt.Errorf("drill: %w", err)
+	if err := out.Result("drill", c.JSON, rep); err != nil {
+		return err
 	}
 	if !rep.Held() {
 		return found()

@@ -11,8 +11,8 @@ import (
 // The rules of output, for every command:
 //
 //   - results go to standard output, everything else to standard error;
-//   - with --json a result is one JSON document whose field names are documented in
-//     docs/reference/cli.md and do not change;
+//   - with --json a result is one JSON document whose field names stand on the page of
+//     the command in docs and do not change;
 //   - an error is one line "escapement: what was tried: cause", what to do follows
 //     indented;
 //   - exit 0: fine; 1: a finding (a broken bound, a bad configuration); 2: wrong usage;
@@ -29,6 +29,18 @@ func (o *Output) JSON(v any) error {
 	e := json.NewEncoder(o.Out)
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
+}
+
+// Result writes a result of the command named, for people or as one JSON document.
+func (o *Output) Result(command string, asJSON bool, r interface{ Text(io.Writer) error }) error {
+	write := func() error { return r.Text(o.Out) }
+	if asJSON {
+		write = func() error { return o.JSON(r) }
+	}
+	if err := write(); err != nil {
+		return fmt.Errorf("%s: %w", command, err)
+	}
+	return nil
 }
 
 // Printf writes a result for people.

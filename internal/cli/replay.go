@@ -105,13 +105,8 @@ func (c *ReplayCmd) cases(ctx context.Context, out *Output, in io.Reader) error 
 	if err != nil {
 		return fmt.Errorf("replay: %s: %w", c.File, err)
 	}
-	if c.JSON {
-		err = out.JSON(r)
-	} else {
-		err = r.Text(out.Out)
-	}
-	if err != nil {
-		return fmt.Errorf("replay: %w", err)
+	if err := out.Result("replay", c.JSON, r); err != nil {
+		return err
 	}
 	if len(r.Failed) > 0 {
 		return found()
@@ -164,15 +159,7 @@ func (c *ReplayCmd) trace(ctx context.Context, out *Output, in io.Reader, size i
 			return fmt.Errorf("replay: %w", err)
 		}
 	}
-	if c.JSON {
-		err = out.JSON(r)
-	} else {
-		err = r.Text(out.Out)
-	}
-	if err != nil {
-		return fmt.Errorf("replay: %w", err)
-	}
-	return nil
+	return out.Result("replay", c.JSON, r)
 }
 
 // writeChart draws to a file, which is whole or not there.

@@ -3,6 +3,8 @@ package cli
 import (
 	"runtime"
 	"runtime/debug"
+	"slices"
+	"strings"
 )
 
 // VersionCmd is escapement version.
@@ -31,6 +33,7 @@ func (c *VersionCmd) Run(out *Output) error {
 	if c.JSON {
 		return out.JSON(v)
 	}
-	out.Printf("escapement %s %s %s %s\n", v.Version, v.Revision, v.Go, v.Platform)
+	known := slices.DeleteFunc([]string{v.Version, v.Revision, v.Go, v.Platform}, func(s string) bool { return s == "" })
+	out.Printf("escapement %s\n", strings.Join(known, " "))
 	return nil
 }
