@@ -9,6 +9,7 @@ package algo
 type Flush struct {
 	Instance int64 // below 2^53, not zero
 	Number   int64 // from 1; the flushes of an instance follow each other
+	Interval Span  // a report so long after its window's end is on time
 	Parts    []Admitted
 }
 
@@ -54,7 +55,7 @@ func (p *Plan) Flush(r *Delayed, now Store, f *Flush) Flushed {
 	answer := Flushed{At: now, Window: r.Start, Rest: Span(end - now)}
 	fresh := r.number(f, now-2*Store(p.length(r.Start, end)))
 	for _, part := range f.Parts {
-		answer.Late += p.report(r, now, part, fresh)
+		answer.Late += p.report(r, now, part, max(0, f.Interval), fresh)
 	}
 	answer.Used = r.Used
 	left := p.count - r.Used
@@ -91,18 +92,21 @@ func (p *Plan) open(r *Delayed, now Store) (end Store) {
 	return stop
 }
 
-// report counts a part and returns how much of it comes too late. A window that an
-// instance opened by itself while it could not ask, and that is not over, is the one
-// that is open now: two windows never start within one period.
-func (p *Plan) report(r *Delayed, now Store, part Admitted, fresh bool) (late int64) {
+// report counts a part and returns how much of it comes too late. What was admitted at
+// the end of a window and is reported in the next one, on time, counts where it arrives;
+// it is what those who were told of the new window do not know yet. So does what an
+// instance whose clock runs ahead admitted in the next window already. After an outage a
+// report counts where it happened.
+func (p *Plan) report(r *Delayed, now Store, part Admitted, interval Span, fresh bool) (late int64) {
 	if !fresh {
 		return 0
 	}
 	units, counter := max(0, part.Units), &r.Used
+	_, end := p.windowAt(part.Window)
 	switch {
-	case part.Window == r.Start:
-	case p.firstUse && part.Window+Store(p.per) > now:
-	case p.algorithm == SlidingWindow && part.Window+Store(p.per) == r.Start:
+	case part.Window >= r.Start:
+	case now < end+Store(interval):
+	case p.algorithm == SlidingWindow && end == r.Start:
 		counter = &r.Before
 	default:
 		return units

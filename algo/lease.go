@@ -76,6 +76,7 @@ type Ask struct {
 	Have, HaveNext int64 // units it was granted already
 
 	// Rolling windows. Want and Have are about the window that ends now.
+	Past    Store    // the store is certainly past it; if it is not, its clock went back
 	Settle  []Amount // by expiry: units no longer held
 	Used    []Amount // by bucket: those of them that were used
 	Base    int64    // of Want, what is wanted at once; the rest until Horizon

@@ -88,8 +88,12 @@ func (l *Lease) exact(r *RollingLease, J int64, a *Ask) Grant {
 }
 
 // settle moves charges from where units could have been used last to where they were, or
-// takes them back.
+// takes them back. A store whose clock went back may be asked to take back what is not to
+// be used before a bucket still to come; it leaves the charges where they are.
 func (l *Lease) settle(r *RollingLease, J int64, a *Ask) {
+	if r.At < a.Past {
+		return
+	}
 	for _, m := range a.Settle {
 		if m.Bucket >= J-l.Buckets && m.Bucket <= J+l.Buckets {
 			c := &r.Charged[l.place(m.Bucket)]

@@ -175,6 +175,9 @@ func TestRollingLeaseStory(t *testing.T) {
 	// nothing else: 35 are free.
 	sync(2_250_000, Ask{Epoch: -1, Rate: 100, Settle: []Amount{{22, 60}}, Used: []Amount{{22, 45}}, Horizon: 2, Upto: 22},
 		Grant{At: 2_250_000, Epoch: 5, Instances: 1, Share: 1_000_000, Available: 35, Upto: 24})
+	// A store whose clock went back takes nothing back.
+	sync(2_250_000, Ask{Epoch: -1, Rate: 100, Past: 2_300_000, Settle: []Amount{{22, 45}}, Horizon: 2, Upto: 24},
+		Grant{At: 2_250_000, Epoch: 5, Instances: 2, Share: 500_000, Available: 35, Upto: 24})
 	// Of two with equal demand each gets a half of a release, and the odd thousandths later.
 	r = RollingLease{}
 	sync(1_000_000, Ask{Exact: 79}, Grant{At: 1_000_000, Admitted: true, Available: 1})

@@ -1,0 +1,11 @@
+// Package lease admits against quota that a store handed out in advance, so that most
+// requests ask nobody and the limit still holds: at most the count in every fixed window,
+// or in every span of a rolling one, whatever the network, the instances and their clocks
+// do. What they do costs is quota that is left unused.
+//
+// A Ledger is one instance's share of one key. It is pure: instants on the monotonic
+// clock are arguments, it starts nothing and sends nothing. Whoever owns it calls Admit
+// for requests, Poll when Next says or when a request was told to wait, sends the Ask
+// that Poll returns at most once, and hands the reply to Absorb or the silence to Failed.
+// A Ledger is not safe for concurrent use.
+package lease
