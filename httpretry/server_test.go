@@ -235,6 +235,27 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+func TestIdempotent(t *testing.T) {
+	for _, tt := range []struct {
+		method string
+		h      http.Header
+		want   bool
+	}{
+		{"", nil, true}, {"GET", nil, true}, {"HEAD", nil, true}, {"OPTIONS", nil, true}, {"TRACE", nil, true}, {"PUT", nil, true}, {"DELETE", nil, true},
+		{"POST", nil, false}, {"PATCH", nil, false}, {"CONNECT", nil, false}, {"get", nil, false}, {"QUERY", nil, false},
+		{"POST", headers("Idempotency-Key: 17"), true},
+		{"POST", headers("X-Idempotency-Key: 17"), true},
+		{"POST", headers("Idempotency-Key: "), false},
+		{"POST", headers("Idempotency-Key: ", "X-Idempotency-Key: 17"), true},
+		{"POST", http.Header{"Idempotency-Key": nil}, true},
+		{"POST", headers("Key: 17"), false},
+	} {
+		if got := idempotent(&http.Request{Method: tt.method, Header: tt.h}); got != tt.want {
+			t.Errorf("%s %v: %v, want %v", tt.method, tt.h, got, tt.want)
+		}
+	}
+}
+
 // Twenty workers are told the same 600 s. They come back spread over a tenth of it, none
 // too early; with the spread turned off all at once.
 func TestWorkersToldTheSame(t *testing.T) {

@@ -2,6 +2,7 @@ package retry
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
@@ -89,6 +90,19 @@ func TestBudgetBound(t *testing.T) {
 			if acc.saved < 0 || acc.saved > b.most() {
 				t.Fatalf("seed %d: %+v holds %+v", seed, b, acc)
 			}
+		}
+	}
+}
+
+// A host that nobody asked for 290 years has a full account, and not more.
+func TestBudgetAfterAges(t *testing.T) {
+	for _, b := range []Budget{{10, time.Second, 10}, {100, time.Hour, 10_000}, {1, 1, 1}} {
+		acc, _ := b.Withdraw(b.Open(0), 0)
+		if b.Full(acc, 0) || !b.Full(acc, math.MaxInt64) {
+			t.Errorf("%+v: %+v", b, b.earn(acc, math.MaxInt64, 0))
+		}
+		if acc = b.Request(acc, math.MaxInt64); acc.saved != b.most() {
+			t.Errorf("%+v holds %d of %d", b, acc.saved, b.most())
 		}
 	}
 }
