@@ -47,7 +47,7 @@ var (
 		'p': takeScript("local kind, make, judge, patience = 'p', bucketPlan, takePacing, math.huge\n", "bucket", "pacing"),
 		'f': takeScript("local kind, make, judge, patience = 'f', fixedPlan, takeFixed, nil\nif string.byte(ARGV[5]) == 99 then make = calendarPlan end\n", "fixed"),
 		's': takeScript("local kind, make, judge, patience = 's', slidingPlan, takeSliding, nil\n", "sliding"),
-		'r': takeScript("local kind, make, judge, patience = 'r', ringPlan, takeRing, nil\n", "ring"),
+		'r': newScript("takes_ring"),
 		'l': takeScript("local kind, make, judge, patience = 'l', logPlan, takeLog, nil\n", "log"),
 	}
 )

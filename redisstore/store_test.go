@@ -118,7 +118,9 @@ func TestForeignRecordsAreNamedAndLeftAlone(t *testing.T) {
 	srv := redistest.Start(t, redistest.Options{})
 	s := open(t, Config{Addrs: []string{srv.Addr()}})
 	p := plan(t, perHour("login", 10))
-	for value, want := range map[string]string{"2 something newer": "another release", "garbage": "another release", "1 rubbish": "does not hold a record"} {
+	for value, want := range map[string]string{"2 something newer": "another release", "garbage": "another release", "1 rubbish": "does not hold a record",
+		"1 0000000000000001 0000000000000001 r 10 1 9\nshort": "does not hold a record", "1 0000000000000001 0000000000000009 l 10 9\nshort": "does not hold a record",
+		"1 0000000000000001 0000000000000009 b 1 1": "does not hold a record", "1 1 1 s 10 1": "does not hold a record"} {
 		k := key("esc:", "login", value)
 		srv.Must(t, "SET", k, value)
 		_, err := s.DecideOne(context.Background(), escapement.Claim{Plan: p, Key: value, Cost: 1})

@@ -26,6 +26,22 @@ local function fresh(p)
   return {at = 0, a = 0, b = p.kind == 's' and 0 or nil, text = p.text}
 end
 
+local forms = {
+  b = '^b %d+ %d+ %d+ %d+$', p = '^p %d+ %d+ %d+ %d+$', f = '^f %d+$', u = '^u %d+$', c = '^c .+$',
+  s = '^s %d+ %d+$', r = '^r %d+ %d+ (%d+)$', l = '^l %d+ %d+$',
+}
+
+-- whole reports whether a record has all that its plan needs.
+local function whole(text, a, b, ring)
+  local kind = sub(text, 1, 1)
+  local form = forms[kind]
+  local found = form and string.match(text, form)
+  if not found or (kind == 's') ~= (b ~= nil) then return false end
+  if kind == 'r' then return ring ~= nil and #ring == 4 * (found + 1) end
+  if kind == 'l' then return ring ~= nil and #ring == 8 * a end
+  return ring == nil
+end
+
 -- load is the state of a record, or nil and what is wrong with it: -2 an unknown version
 -- of the format, with its first byte; -3 not a string; -4 not a record.
 local function load(key, p)
@@ -37,8 +53,11 @@ local function load(key, p)
   end
   if byte(r) ~= 49 then return nil, -2, byte(r) or 0 end
   local at, a, b, text, nl, ring = string.match(r, '^1 (%d+) (%d+) ?(%d*) (%l [^\n]*)(\n?)(.*)$')
-  if not at or not family[sub(text, 1, 1)] then return nil, -4, 0 end
-  return {at = tonumber(at), a = tonumber(a), b = tonumber(b), text = text, ring = nl ~= '' and ring or nil}
+  if not at then return nil, -4, 0 end
+  local s = {at = tonumber(at), a = tonumber(a), b = tonumber(b), text = text}
+  if nl ~= '' then s.ring = ring end
+  if not whole(text, s.a, s.b, s.ring) then return nil, -4, 0 end
+  return s
 end
 
 -- scale is a*num/den rounded down, for a below den, without leaving 2^53.

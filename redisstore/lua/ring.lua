@@ -32,7 +32,7 @@ local function peekRing(p, s, now, cost)
   end
   if used > 0 then
     local k = s.at
-    while word(s, index(p, k)) == 0 do k = k - p.width end
+    while k > s.at - p.size * p.width and word(s, index(p, k)) == 0 do k = k - p.width end
     free = clearRing(p, k)
   end
   if cost == 0 then return true, used, 0, free end

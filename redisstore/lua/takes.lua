@@ -26,6 +26,7 @@ local function load(r)
   if #r >= to then
     if byte(r, to) ~= 10 then return false end
     s.ring = sub(r, to + 1)
+    if #s.ring ~= 8 * (sub(r, 20, 35) + 0) then return false end
   end
   s.at, s.a = sub(r, 3, 18) + 0, sub(r, 20, 35) + 0
   if three then s.b = sub(r, 37, 52) + 0 end
