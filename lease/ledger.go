@@ -51,7 +51,7 @@ type Answer struct {
 type Ledger struct {
 	cfg      Config
 	interval algo.Mono
-	line     algo.Line
+	line     algo.Mapping
 	demand   demand
 	fixed    fixed
 	rolling  rolling

@@ -15,12 +15,13 @@ const description = "Rate limits that hold when clocks do not, and when instance
 
 // Commands is the grammar of the command line.
 type Commands struct {
-	Gateway GatewayCmd `cmd:"" help:"Proxy HTTP and enforce the limits of a configuration."`
-	Check   CheckCmd   `cmd:"" help:"Find every mistake in a configuration, and say what its limits enforce."`
-	Replay  ReplayCmd  `cmd:"" help:"Ask what limits would have done to a file of cases or yesterday's traffic."`
-	Doctor  DoctorCmd  `cmd:"" help:"Ask whether the time of this host, or of a fleet, is fit to limit by."`
-	Drill   DrillCmd   `cmd:"" help:"Do to a limiter what production does to it, and judge what it admits."`
-	Version VersionCmd `cmd:"" help:"Print the version."`
+	Gateway  GatewayCmd  `cmd:"" help:"Proxy HTTP and enforce the limits of a configuration."`
+	Check    CheckCmd    `cmd:"" help:"Find every mistake in a configuration, and say what its limits enforce."`
+	Replay   ReplayCmd   `cmd:"" help:"Ask what limits would have done to a file of cases or yesterday's traffic."`
+	Simulate SimulateCmd `cmd:"" help:"Let instances share a limit in virtual time, with the faults of a scenario or at random."`
+	Doctor   DoctorCmd   `cmd:"" help:"Ask whether the time of this host, or of a fleet, is fit to limit by."`
+	Drill    DrillCmd    `cmd:"" help:"Do to a limiter what production does to it, and judge what it admits."`
+	Version  VersionCmd  `cmd:"" help:"Print the version."`
 }
 
 // Main runs the command line and returns the exit code. It ends early, in order, on

@@ -8,12 +8,12 @@ import (
 
 // The bounds hold the store's line at every instant, whatever the round trips and within
 // the drift they allow for.
-func TestLineHoldsTheStore(t *testing.T) {
+func TestMappingHoldsTheStore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		offset := rapid.Int64Range(-1e15, 1e15).Draw(t, "offset") + 2e15
 		ppm := rapid.Int64Range(-400, 400).Draw(t, "ppm")
 		line := func(m int64) int64 { return offset + m + m/1_000_000*ppm }
-		var l Line
+		var l Mapping
 		now := rapid.Int64Range(0, 1e12).Draw(t, "start")
 		for range rapid.IntRange(1, 30).Draw(t, "trips") {
 			now += rapid.Int64Range(0, 20e9).Draw(t, "gap")
@@ -34,8 +34,8 @@ func TestLineHoldsTheStore(t *testing.T) {
 	})
 }
 
-func TestLineNoticesAMove(t *testing.T) {
-	var l Line
+func TestMappingNoticesAMove(t *testing.T) {
+	var l Mapping
 	if _, _, ok := l.Bounds(0); ok {
 		t.Fatal("bounds before the first round trip")
 	}

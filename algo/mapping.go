@@ -1,10 +1,10 @@
 package algo
 
-// Line bounds the line of a store on the monotonic clock of one process, from the round
+// Mapping bounds the line of a store on the monotonic clock of one process, from the round
 // trips of its calls alone: a reply that carries the store's instant was written between
 // sending and receiving. The bounds of several round trips are intersected, and widened
-// by how far the two clocks may drift apart in between. The zero Line knows nothing.
-type Line struct {
+// by how far the two clocks may drift apart in between. The zero Mapping knows nothing.
+type Mapping struct {
 	lo, hi int64 // nanoseconds: the store's line minus the monotonic clock
 	at     Mono  // when they held
 	known  bool
@@ -17,18 +17,18 @@ const driftPPM = 500
 // Observe takes in a round trip. It reports whether the line is not where it was known
 // to be: then the store's clock moved or this process was suspended, the line starts
 // anew, and what was granted before means nothing any more.
-func (l *Line) Observe(sent, received Mono, at Store) (moved bool) {
+func (m *Mapping) Observe(sent, received Mono, at Store) (moved bool) {
 	w := drifted(received - sent)
 	lo, hi := int64(at)*1000-int64(received)-w, int64(at)*1000+999-int64(sent)+w
-	if l.known {
-		w := drifted(received - l.at)
-		if l.lo-w > hi || l.hi+w < lo {
+	if m.known {
+		w := drifted(received - m.at)
+		if m.lo-w > hi || m.hi+w < lo {
 			moved = true
 		} else {
-			lo, hi = max(lo, l.lo-w), min(hi, l.hi+w)
+			lo, hi = max(lo, m.lo-w), min(hi, m.hi+w)
 		}
 	}
-	l.lo, l.hi, l.at, l.known = lo, hi, received, true
+	m.lo, m.hi, m.at, m.known = lo, hi, received, true
 	return moved
 }
 
@@ -37,9 +37,9 @@ func drifted(over Mono) int64 { return (max(0, int64(over))/1_000_000 + 1) * dri
 
 // Bounds are the earliest and latest instant of the line at now; false before the first
 // round trip.
-func (l *Line) Bounds(now Mono) (lo, hi Store, ok bool) {
-	w := drifted(now - l.at)
-	return Store((int64(now) + l.lo - w) / 1000), Store((int64(now) + l.hi + w) / 1000), l.known
+func (m *Mapping) Bounds(now Mono) (lo, hi Store, ok bool) {
+	w := drifted(now - m.at)
+	return Store((int64(now) + m.lo - w) / 1000), Store((int64(now) + m.hi + w) / 1000), m.known
 }
 
 // Phase places the ticks of one instance and key within an interval, in nanoseconds, so
