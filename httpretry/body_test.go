@@ -75,6 +75,9 @@ func TestBodies(t *testing.T) {
 				if closed != 1 {
 					t.Errorf("body closed %d times", closed)
 				}
+				if tt.status == 200 && s.fixed > 0 {
+					t.Errorf("%d attempts without GetBody", s.fixed)
+				}
 				if r.Body != before.Body || (r.GetBody == nil) != (before.GetBody == nil) || r.ContentLength != before.ContentLength {
 					t.Error("the request was changed")
 				}

@@ -22,6 +22,7 @@ type script struct {
 	steps  []step
 	n      int
 	bodies []string // as each attempt delivered it
+	fixed  int      // attempts whose body the base could not rewind
 }
 
 // step reads so much of a body (0 is all of it), takes so long, and answers.
@@ -51,6 +52,9 @@ func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		s.mu.Lock()
 		s.bodies = append(s.bodies, string(b))
+		if r.GetBody == nil {
+			s.fixed++
+		}
 		s.mu.Unlock()
 	}
 	select {
