@@ -26,7 +26,7 @@ type builder struct {
 	form    form
 	config  *Config
 
-	stores    map[string]bool
+	stores    map[string]*Store // native ones by name; nil where the store has mistakes
 	limits    map[string]*Limit // native ones by name; nil where the limit has mistakes
 	names     map[string]string // names of limits in force to the path of their origin
 	upstreams map[string]*Upstream
@@ -47,7 +47,7 @@ type source struct {
 func newBuilder(r *tree.Report, o Options) *builder {
 	return &builder{
 		report: r, options: o, config: &Config{Listen: defaultListen, Admin: defaultAdmin},
-		stores: map[string]bool{}, limits: map[string]*Limit{}, names: map[string]string{},
+		stores: map[string]*Store{}, limits: map[string]*Limit{}, names: map[string]string{},
 		upstreams: map[string]*Upstream{}, groups: map[string]*group{},
 		used: map[*Limit]bool{}, sources: map[*Limit]source{},
 	}
@@ -55,7 +55,7 @@ func newBuilder(r *tree.Report, o Options) *builder {
 
 // detect tells the form of a document by the keys that only one form has.
 func (b *builder) detect(doc *tree.Node, data []byte) form {
-	for _, key := range []string{"listen", "admin", "tls", "trusted_proxies", "stores", "limits"} {
+	for _, key := range []string{"listen", "admin", "tls", "trusted_proxies", "clock", "stores", "limits"} {
 		if doc.Field(key) != nil {
 			return native
 		}

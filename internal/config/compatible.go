@@ -39,9 +39,11 @@ func (b *builder) addCompatible(o *tree.Object, plugin string, r *Route) {
 			return
 		}
 	}
+	store := b.pluginStore(o, conf)
 	var limits []*Limit
 	for i := range conf.Rules {
 		if l := b.compatible(o, conf, i, name, plugin); l != nil {
+			l.Store = store
 			limits = append(limits, l)
 		}
 	}
@@ -52,6 +54,34 @@ func (b *builder) addCompatible(o *tree.Object, plugin string, r *Route) {
 		b.groups[name] = &group{o.Value, conf.Settings(o), limits}
 	}
 	r.Limits = append(r.Limits, limits...)
+}
+
+// pluginStore is the store of a Redis policy; nil for the local one.
+func (b *builder) pluginStore(o *tree.Object, conf *limitcount.Conf) *Store {
+	r := conf.Redis
+	if r == nil {
+		return nil
+	}
+	s := &Store{Mode: r.Mode, Addrs: r.Addrs, Primary: r.Primary, DB: r.DB, Deadline: r.Timeout}
+	if s.Deadline == 0 {
+		s.Deadline = StoreDeadline
+	}
+	if r.TLS {
+		s.TLS = &StoreTLS{Verify: r.Verify}
+	}
+	for i, to := range []*string{&s.Username, &s.Password, &s.SentinelUsername, &s.SentinelPassword} {
+		if v, ok := o.Get(limitcount.Credentials[i]); ok {
+			*to, _ = b.secret(v)
+		}
+	}
+	s.Name = "redis:" + r.Addrs[0]
+	if r.Primary != "" {
+		s.Name = "redis:" + r.Primary
+	}
+	if r.DB != 0 {
+		s.Name += "/" + strconv.Itoa(r.DB)
+	}
+	return b.addStore(s, o.Value)
 }
 
 // joinGroup lets a route share the limits of a group, if its configuration is the same.

@@ -71,6 +71,7 @@ func (b *builder) readLimit(e tree.Entry, o *tree.Object) {
 		return
 	}
 	adviseLimit(o, l, store)
+	adviseShare(o, l)
 	b.limits[e.Name] = l
 	b.names[e.Name] = o.Path
 	b.config.Limits = append(b.config.Limits, l)

@@ -16,7 +16,9 @@ type Config struct {
 	TLS            *TLS   // nil: plain HTTP
 	Admin          string // host:port of the admin listener; loopback by default
 	TrustedProxies []netip.Prefix
+	Clock          Clock
 	Consumers      Consumers
+	Stores         []*Store // those that limits use
 	Limits         []*Limit // every limit in force, native ones first; names are unique
 	Routes         []*Route // in the order of the file
 	Findings       []Finding
@@ -36,6 +38,7 @@ type Consumers struct {
 // Limit is one limit with everything the gateway does around the decision.
 type Limit struct {
 	escapement.Limit
+	Store    *Store          // nil: the memory of the process
 	Key      policy.Key      // what is being limited
 	Bypass   []policy.Bypass // requests that skip the limit
 	Rejected Rejected

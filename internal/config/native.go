@@ -39,6 +39,9 @@ func (b *builder) readNative(root *tree.Object) {
 			v.Warn("every peer is believed about the address of the client", "list only the networks of your own proxies")
 		}
 	}
+	if v, ok := root.Get("clock"); ok {
+		b.readClock(v)
+	}
 	if v, ok := root.Get("stores"); ok {
 		b.readStores(v)
 	}

@@ -27,8 +27,15 @@ func (c *Config) Redacted() any {
 		consumers["names"] = c.Consumers.Names
 	}
 	out := map[string]any{
-		"listen": c.Listen, "admin": c.Admin, "trusted_proxies": texts(c.TrustedProxies),
+		"listen": c.Listen, "admin": c.Admin, "trusted_proxies": texts(c.TrustedProxies), "clock": c.Clock.redacted(),
 		"consumers": consumers, "limits": limits, "routes": routes, "findings": findings(c.Findings),
+	}
+	if len(c.Stores) > 0 {
+		stores := make([]any, 0, len(c.Stores))
+		for _, s := range c.Stores {
+			stores = append(stores, s.redacted())
+		}
+		out["stores"] = stores
 	}
 	if c.TLS != nil {
 		out["tls"] = map[string]string{"cert": c.TLS.Cert, "key": c.TLS.Key}
@@ -49,6 +56,21 @@ func (l *Limit) redacted() any {
 	}
 	if l.RuleSet != "" {
 		out["rule_set"] = l.RuleSet
+	}
+	return out
+}
+
+// redacted leaves out who the store is told is asking.
+func (s *Store) redacted() any {
+	out := map[string]any{
+		"name": s.Name, "mode": s.Mode, "addresses": s.Addrs, "database": s.DB, "deadline": s.Deadline.String(),
+		"prefix": s.Prefix, "expiry_margin": s.ExpiryMargin.String(), "connections": s.Connections, "instances": s.Instances,
+	}
+	if s.Primary != "" {
+		out["master"] = s.Primary
+	}
+	if t := s.TLS; t != nil {
+		out["tls"] = map[string]any{"verify": t.Verify, "ca": t.CA, "cert": t.Cert, "key": t.Key, "server_name": t.ServerName}
 	}
 	return out
 }

@@ -84,7 +84,7 @@ func TestSchemaIsPublished(t *testing.T) {
 // shape: what needs the whole file, the environment, exact arithmetic or the list of
 // variables, and what is not available yet.
 var beyondSchema = []string{
-	"admin-same", "burst-too-large", "bypass-bits", "bypass-network", "bypass-unknown-variable", "buckets-on-log", "consumers-key-double", "consumers-key-env", "consumers-key-file", "consumers-same-key", "count-hex", "count-octal",
+	"admin-same", "burst-too-large", "bypass-bits", "bypass-network", "bypass-unknown-variable", "buckets-on-log", "clock-critical-below", "clock-on-step-times", "clock-webhook-url", "consumers-key-double", "consumers-key-env", "consumers-key-file", "consumers-same-key", "count-hex", "count-octal",
 	"headroom-leaves-nothing", "key-consumer-never", "key-not-closed", "key-unknown-variable", "limit-unknown.",
 	"listen-port", "per-nanoseconds", "per-zero", "per-millennium", "plugin-count-default", "plugin-group-mismatch", "plugin-key-dollar", "plugin-policy-redis.",
 	"plugin-rules-same-key", "plugin-redis-cluster", "plugin-sync-bias", "plugin-sync-fixed", "plugin-sync-local", "plugin-sync-window", "plugin-too-large",
@@ -136,7 +136,7 @@ func TestSchemaAgrees(t *testing.T) {
 	s := compiledSchema(t)
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 0))
-	values := []any{nil, true, -1, 0, 1, 2.5, 429, 1 << 53, "", "x", "10s", "epoch", "day", "remote_addr", "$uri", "127.0.0.1:80", "10.0.0.0/8", []any{}, []any{"x"}, map[string]any{}, map[string]any{"x": 1}}
+	values := []any{nil, true, -1, 0, 1, 2.5, 429, int64(1 << 53), "", "x", "10s", "epoch", "day", "remote_addr", "$uri", "127.0.0.1:80", "10.0.0.0/8", []any{}, []any{"x"}, map[string]any{}, map[string]any{"x": 1}}
 	for name, data := range nativeSamples(t) {
 		tried, accepted := 0, 0
 		for i, slot := range slots(t, data) {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/escapement-io/escapement"
@@ -15,7 +16,8 @@ type Summary struct {
 	Per       string `json:"per"`      // the period, the calendar, or what it is taken from
 	Capacity  int64  `json:"capacity"` // the most at once, headroom taken off; 0: taken from the request
 	Key       string `json:"key"`
-	State     string `json:"state"` // where it lives
+	State     string `json:"state"`      // where it lives
+	OnFailure string `json:"on_failure"` // what is answered while the store cannot
 	Bound     string `json:"bound"` // what can pass at most
 	Shadow    bool   `json:"shadow"`
 }
@@ -38,8 +40,30 @@ func (l *Limit) Summary() Summary {
 	if l.Count != nil {
 		s.Count, s.Capacity = 0, 0
 	}
+	s.OnFailure = l.onFailure()
+	if l.Store != nil {
+		s.State = fmt.Sprintf("in the store %s (%v), within %v of each request", l.Store.Name, l.Store, l.Store.Deadline)
+	}
 	s.Bound = l.bound(&s)
 	return s
+}
+
+// onFailure says what is answered while the store cannot.
+func (l *Limit) onFailure() string {
+	switch {
+	case l.OnFailure == escapement.Allow:
+		return "allow"
+	case l.OnFailure == escapement.Deny || l.Store == nil:
+		return "deny"
+	case l.Store.Instances == 0:
+		return "local_share, which denies: the number of instances is not known"
+	}
+	n := l.Store.Instances
+	if p := l.share(int64(n)); p != nil {
+		count, _ := p.Core().Rate()
+		return fmt.Sprintf("local_share of 1/%d, which is %d", n, count)
+	}
+	return fmt.Sprintf("local_share, which denies: 1/%d of the limit is nothing", n)
 }
 
 func zoneName(z *time.Location) string {
@@ -82,6 +106,9 @@ func (s Summary) String() string {
 		text += fmt.Sprintf(", capacity %d", s.Capacity)
 	}
 	text += fmt.Sprintf(", by %s; %s; %s", s.Key, s.Bound, s.State)
+	if !strings.HasPrefix(s.State, "in the memory") {
+		text += "; if it fails: " + s.OnFailure
+	}
 	if s.Shadow {
 		text += "; shadow: refuses nobody"
 	}

@@ -34,6 +34,7 @@ type Conf struct {
 	RejectedCode     int
 	RejectedMsg      string
 	Policy           string
+	Redis            *Redis // nil: policy local
 	AllowDegradation bool
 	ShowHeader       bool
 	SyncInterval     time.Duration // zero: off, every request asks the store
