@@ -52,6 +52,10 @@ type Config struct {
 
 	// Timeout ends a call. Default: 10 s.
 	Timeout time.Duration
+
+	// Failed, if set, is told why a call failed, by the goroutine of Run. The reason holds no
+	// argument and no address beyond its host.
+	Failed func(error)
 }
 
 // Payload is what a hook is told.
@@ -175,6 +179,9 @@ func (h *Hook) Run(ctx context.Context) {
 			h.stats.LastError = err.Error()
 		}
 		h.mu.Unlock()
+		if err != nil && h.cfg.Failed != nil && ctx.Err() == nil {
+			h.cfg.Failed(err)
+		}
 		rest := time.NewTimer(h.cfg.Every)
 		select {
 		case <-ctx.Done():

@@ -162,10 +162,15 @@ func TestFailuresAreCountedAndExplained(t *testing.T) {
 		{"a failing program", Config{Exec: []string{"sh", "-c", "echo sorry; exit 3"}}, "exit status 3: sorry"},
 		{"a program with children that hangs", Config{Exec: []string{"sh", "-c", "sleep 600 & sleep 600"}, Timeout: 30 * time.Millisecond}, "time allowed"},
 	} {
+		told := make(chan error, 1)
+		c.cfg.Failed = func(err error) { told <- err }
 		h := must(t, c.cfg)
 		start(t, h)
 		h.Notify(step(time.Second))
 		s := calls(t, h, 1)
+		if err := <-told; err.Error() != s.LastError {
+			t.Errorf("%s: Failed was told %v, the last error is %s", c.name, err, s.LastError)
+		}
 		if s.Failed != 1 || !strings.Contains(s.LastError, c.want) {
 			t.Errorf("%s: %+v, want an error with %q", c.name, s, c.want)
 		}

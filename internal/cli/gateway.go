@@ -12,7 +12,6 @@ import (
 
 	"github.com/escapement-io/escapement/internal/config"
 	"github.com/escapement-io/escapement/internal/gateway"
-	"github.com/escapement-io/escapement/memstore"
 )
 
 // GatewayCmd is escapement gateway.
@@ -57,12 +56,12 @@ func (c *GatewayCmd) Run(ctx context.Context, out *Output) error {
 		return &exitError{code: ExitFinding, err: fmt.Errorf("gateway: %s has no routes, so every request would be answered 404\n  add routes with a uri, limits and an upstream", c.Config)}
 	}
 	logger := c.logger(out)
-	clocks, err := watchClocks(ctx, c.NTP, logger)
+	clocks, err := watchClocks(ctx, cfg.Clock, c.NTP, logger)
 	if err != nil {
 		return err
 	}
 	defer clocks.end()
-	seen := &observed{store: memstore.New(memstore.WithMaxKeys(c.MaxKeys)), clocks: clocks}
+	seen := &observed{store: records(cfg.Clock, c.MaxKeys), clocks: clocks}
 	g, err := gateway.New(cfg, seen.store, logger, seen.admin()...)
 	seen.gateway = g
 	if err != nil {
@@ -75,8 +74,9 @@ func (c *GatewayCmd) Run(ctx context.Context, out *Output) error {
 	if c.Demo {
 		out.Printf(demoText, g.Addr(), g.AdminAddr())
 	} else {
+		again := loader(load).fixedClock(cfg.Clock, c.Config)
 		go g.Watch(ctx, []string{c.Config}, func() (*config.Config, []config.Finding) {
-			cfg, findings, err := load()
+			cfg, findings, err := again()
 			if err != nil {
 				findings = append(findings, config.Finding{File: c.Config, Severity: config.Error, Problem: err.Error(), Hint: "restore the file"})
 			}

@@ -2,14 +2,19 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
+	"reflect"
 	"sync"
 
+	"github.com/escapement-io/escapement/algo"
 	"github.com/escapement-io/escapement/clock"
+	"github.com/escapement-io/escapement/clock/hook"
 	"github.com/escapement-io/escapement/clock/ntp"
+	"github.com/escapement-io/escapement/internal/config"
 	"github.com/escapement-io/escapement/internal/doctor"
 	"github.com/escapement-io/escapement/internal/gateway"
 	"github.com/escapement-io/escapement/internal/metrics"
@@ -23,9 +28,9 @@ type watched struct {
 	end     func()   // ends the watch, and waits
 }
 
-// watchClocks follows the system clock and the NTP servers until it is ended or ctx ends, and logs every
-// event.
-func watchClocks(ctx context.Context, servers []string, logger *slog.Logger) (*watched, error) {
+// watchClocks follows the system clock and the NTP servers until it is ended or ctx ends. It
+// logs every event, and tells who wants to know of a step.
+func watchClocks(ctx context.Context, c config.Clock, servers []string, logger *slog.Logger) (*watched, error) {
 	w := &watched{sources: doctor.HostFacts(os.DirFS("/")).Sources()}
 	follow := []clock.Follow{{Reference: clock.System()}}
 	for _, host := range servers {
@@ -33,16 +38,65 @@ func watchClocks(ctx context.Context, servers []string, logger *slog.Logger) (*w
 		follow = append(follow, clock.Follow{Reference: ref})
 		w.sources = append(w.sources, "server "+host)
 	}
-	var err error
-	if w.guard, err = clock.NewGuard(clock.Config{References: follow}); err != nil {
+	var errs [2]error
+	w.guard, errs[0] = clock.NewGuard(clock.Config{References: follow, Warning: c.Warning, Critical: c.Critical, IgnoreSuspend: c.IgnoreSuspend})
+	var onStep *hook.Hook
+	if c.OnStep != nil {
+		onStep, errs[1] = hook.New(hookConfig(c.OnStep, logger))
+	}
+	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	w.guard.Subscribe(metrics.Log(logger))
 	ctx, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
+	if onStep != nil {
+		w.guard.Subscribe(onStep.Notify)
+		running.Go(func() { onStep.Run(ctx) })
+	}
 	running.Go(func() { w.guard.Run(ctx) })
 	w.end = func() { stop(); running.Wait() }
 	return w, nil
+}
+
+func hookConfig(s *config.OnStep, logger *slog.Logger) hook.Config {
+	c := hook.Config{Exec: s.Exec, Webhook: s.Webhook, MinSize: s.MinSize, Every: s.Every, Timeout: s.Timeout,
+		Failed: func(err error) { logger.Error("nobody was told of the clock event", "error", err) }}
+	for _, k := range s.Kinds {
+		c.Kinds = append(c.Kinds, clock.Kind(k))
+	}
+	return c
+}
+
+// records makes the store of a gateway. Its line counts suspends because the store has it
+// look; without credit for them it must not.
+func records(c config.Clock, maxKeys int) *memstore.Store {
+	opts := []memstore.Option{memstore.WithMaxKeys(maxKeys)}
+	if c.IgnoreSuspend {
+		opts = append(opts, memstore.WithClock(awake{clock.NewLine()}))
+	}
+	return memstore.New(opts...)
+}
+
+// awake is a line that nobody syncs, so that it counts no suspends.
+type awake struct{ line *clock.Line }
+
+func (a awake) Now() algo.Store { return a.line.Now() }
+
+// loader reads the configuration of a gateway.
+type loader func() (*config.Config, []config.Finding, error)
+
+// fixedClock warns when a reload asks for a change of the section clock, which needs a
+// restart; everything else is taken over.
+func (load loader) fixedClock(first config.Clock, file string) loader {
+	return func() (*config.Config, []config.Finding, error) {
+		cfg, findings, err := load()
+		if cfg != nil && !reflect.DeepEqual(cfg.Clock, first) {
+			findings = append(findings, config.Finding{File: file, Path: "clock", Severity: config.Warning,
+				Problem: "the section has changed, and what was read at the start stays in force", Hint: "restart to change how clocks are watched"})
+		}
+		return cfg, findings, err
+	}
 }
 
 // observed is a gateway with its store, as far as its metrics need them. The gateway is
