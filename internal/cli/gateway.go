@@ -74,7 +74,7 @@ func (c *GatewayCmd) Run(ctx context.Context, out *Output) error {
 	if c.Demo {
 		out.Printf(demoText, g.Addr(), g.AdminAddr())
 	} else {
-		again := loader(load).fixedClock(cfg.Clock, c.Config)
+		again := loader(load).fixedClock(cfg.Clock, logger)
 		go g.Watch(ctx, []string{c.Config}, func() (*config.Config, []config.Finding) {
 			cfg, findings, err := again()
 			if err != nil {

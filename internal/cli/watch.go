@@ -86,14 +86,13 @@ func (a awake) Now() algo.Store { return a.line.Now() }
 // loader reads the configuration of a gateway.
 type loader func() (*config.Config, []config.Finding, error)
 
-// fixedClock warns when a reload asks for a change of the section clock, which needs a
-// restart; everything else is taken over.
-func (load loader) fixedClock(first config.Clock, file string) loader {
+// fixedClock says in the log when a reload asks for a change of the section clock, which
+// needs a restart; everything else is taken over.
+func (load loader) fixedClock(first config.Clock, logger *slog.Logger) loader {
 	return func() (*config.Config, []config.Finding, error) {
 		cfg, findings, err := load()
 		if cfg != nil && !reflect.DeepEqual(cfg.Clock, first) {
-			findings = append(findings, config.Finding{File: file, Path: "clock", Severity: config.Warning,
-				Problem: "the section has changed, and what was read at the start stays in force", Hint: "restart to change how clocks are watched"})
+			logger.Warn("the section clock has changed; restart to change how clocks are watched")
 		}
 		return cfg, findings, err
 	}

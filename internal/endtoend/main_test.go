@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -81,17 +82,35 @@ func (u *upstream) windows(w time.Duration) map[time.Time]int {
 
 // gateway is a running gateway process.
 type gateway struct {
-	url string
-	cmd *exec.Cmd
+	url, file string
+	cmd       *exec.Cmd
+
+	mu    sync.Mutex
+	lines []string // of its log
+}
+
+func (g *gateway) log() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return strings.Join(g.lines, "\n")
+}
+
+func (g *gateway) keep(line string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.lines = append(g.lines, line)
 }
 
 var serving = regexp.MustCompile(`^gateway on (http\S+)$`)
 
-// skewed is a wall clock that processes can be run under.
-type skewed struct{ tool, file string }
+// skewed is a wall clock that processes can be run under, with flags of the tool's.
+type skewed struct {
+	tool, file string
+	flags      []string
+}
 
 func (c *skewed) command(ctx context.Context, name string, args ...string) *exec.Cmd {
-	return exec.CommandContext(ctx, c.tool, append([]string{"run", c.file, "--", name}, args...)...)
+	return exec.CommandContext(ctx, c.tool, slices.Concat([]string{"run"}, c.flags, []string{c.file, "--", name}, args)...)
 }
 
 func (c *skewed) step(ctx context.Context, d time.Duration) error {
@@ -120,11 +139,10 @@ func start(t *testing.T, u *upstream, configuration string, clk *skewed) *gatewa
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	g := &gateway{cmd: cmd}
+	g := &gateway{cmd: cmd, file: file}
 	lines := bufio.NewScanner(pipe)
-	var log []string
 	for g.url == "" && lines.Scan() {
-		log = append(log, lines.Text())
+		g.keep(lines.Text())
 		if m := serving.FindStringSubmatch(lines.Text()); m != nil {
 			g.url = m[1]
 		}
@@ -133,18 +151,18 @@ func start(t *testing.T, u *upstream, configuration string, clk *skewed) *gatewa
 	go func() {
 		defer close(drained)
 		for lines.Scan() {
-			log = append(log, lines.Text())
+			g.keep(lines.Text())
 		}
 	}()
 	t.Cleanup(func() {
 		cmd.Process.Signal(os.Interrupt)
 		<-drained
 		if err := cmd.Wait(); err != nil || t.Failed() {
-			t.Logf("gateway ended: %v\n%s", err, strings.Join(log, "\n"))
+			t.Logf("gateway ended: %v\n%s", err, g.log())
 		}
 	})
 	if g.url == "" {
-		t.Fatalf("gateway did not start:\n%s", strings.Join(log, "\n"))
+		t.Fatalf("gateway did not start:\n%s", g.log())
 	}
 	return g
 }
