@@ -41,7 +41,7 @@ local function state(i, p)
     if s then states[i] = s else broken[i] = {why, detail} end
   end
   if not s then return nil, broken[i][1], broken[i][2] end
-  if p.cuts and (now < p.cuts[1] or now >= p.cuts[#p.cuts]) then return nil, -5, 0 end
+  if p.cuts and (now < p.cuts[1] or max(now, s.at) >= p.cuts[#p.cuts]) then return nil, -5, 0 end
   if s.text ~= p.text then adopt(p, s, now) end
   s.plan = p
   return s

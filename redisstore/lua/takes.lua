@@ -10,7 +10,6 @@ local numbers = {}
 for i = 7, last do numbers[i - 6] = ARGV[i] + 0 end
 local p = make(numbers)
 p.text, p.kind, p.first = text, kind, byte(text) == 117
-local outside = p.cuts and (now < p.cuts[1] or now >= p.cuts[#p.cuts])
 
 local from = kind == 's' and 54 or 37
 local to = from + #text
@@ -34,11 +33,11 @@ local function load(r)
 end
 
 for i = 1, #KEYS do
-  if outside then
-    out[n + 1], out[n + 2] = -5, 0
-    n = n + 2
-  elseif not load(call('GET', KEYS[i])) then
+  if not load(call('GET', KEYS[i])) then
     out[n + 1], out[n + 2] = -1, 0
+    n = n + 2
+  elseif p.cuts and (now < p.cuts[1] or max(now, s.at) >= p.cuts[#p.cuts]) then
+    out[n + 1], out[n + 2] = -5, 0
     n = n + 2
   else
     local at, a, b = s.at, s.a, s.b
