@@ -16,6 +16,7 @@ type impatient struct {
 	timer *time.Timer
 	late  atomic.Bool
 	whole atomic.Bool // it was read to its end
+	bad   atomic.Bool // reading it failed
 }
 
 func (b *impatient) init(body io.ReadCloser, limit time.Duration, expired func()) {
@@ -31,8 +32,12 @@ func (b *impatient) Read(p []byte) (int, error) {
 	b.timer.Reset(b.limit)
 	n, err := b.ReadCloser.Read(p)
 	b.timer.Stop()
-	if err == io.EOF {
+	switch err {
+	case nil:
+	case io.EOF:
 		b.whole.Store(true)
+	default:
+		b.bad.Store(true)
 	}
 	return n, err
 }
@@ -45,7 +50,8 @@ type clientBody struct {
 	impatient
 	request *http.Request
 	plain   io.ReadCloser // as net/http made it
-	giveUp  func()        // ends any read of the connection
+	during  during
+	giveUp  func() // ends any read of the connection
 }
 
 // Bounds of what is read of the body of a request that is refused, so that its
@@ -62,7 +68,8 @@ func watchBody(w http.ResponseWriter, r *http.Request, limit time.Duration) *cli
 		return nil
 	}
 	control := http.NewResponseController(w)
-	b := &clientBody{request: r, plain: r.Body, giveUp: func() { _ = control.SetReadDeadline(past) }}
+	b := &clientBody{request: r, plain: r.Body}
+	b.giveUp = func() { b.during.do(func() { _ = control.SetReadDeadline(past) }) }
 	b.init(r.Body, limit, b.giveUp)
 	r.Body = b
 	return b
@@ -97,6 +104,9 @@ func (b *clientBody) closing(h http.Header) {
 func (b *clientBody) release() {
 	if b == nil {
 		return
+	}
+	if b.request.ProtoMajor != 1 {
+		b.during.end() // HTTP/2 itself ends the read
 	}
 	if b.pending() {
 		time.AfterFunc(linger, b.giveUp)

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -55,6 +56,11 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := g.exchanges.Get().(*exchange)
 	defer x.end()
 	x.snap = g.current.Load()
+	if r.ProtoMajor == 2 {
+		stream := newWatchedStream(w, g.opts.clientTimeout)
+		defer stream.end()
+		w = stream
+	}
 	x.vars.r, x.w = r, w
 	x.body = watchBody(w, r, g.opts.clientTimeout)
 	if no := x.admit(r); no != nil {
@@ -246,6 +252,9 @@ func watchResponse(res *http.Response, n *node, limit time.Duration) *http.Respo
 // modify puts the fields of our limits in place of those of the upstream. They go to the
 // client's answer at once; the upstream's fields are added to it afterwards.
 func (x *exchange) modify(res *http.Response) error {
+	if res.StatusCode < 100 {
+		return fmt.Errorf("status %d of the upstream is none of HTTP", res.StatusCode)
+	}
 	x.proxy.FlushInterval = flushEvery
 	if res.ContentLength >= 0 && res.ContentLength <= onePiece {
 		x.proxy.FlushInterval = 0
@@ -270,6 +279,8 @@ func (x *exchange) failed(w http.ResponseWriter, r *http.Request, err error) {
 		answer = &slowClient
 	case r.Context().Err() != nil:
 		panic(http.ErrAbortHandler) // the client is gone
+	case x.body != nil && x.body.bad.Load():
+		answer = &badBody
 	case errors.As(err, &timeout) && timeout.Timeout():
 		answer = &tooSlow
 		x.g.quiet.log("upstream too slow", "route", x.rt.ID, "error", err)

@@ -208,6 +208,40 @@ func TestRetry(t *testing.T) {
 	}
 }
 
+// TestStatusThatIsNone: a status that cannot be written is the upstream's mistake.
+func TestStatusThatIsNone(t *testing.T) {
+	w := serve(t, nil, oneRoute())
+	for _, status := range []string{"000", "099"} {
+		h := http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+			conn, _, err := rw.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			fmt.Fprintf(conn, "HTTP/1.1 %s Odd\r\nContent-Length: 2\r\n\r\nok", status)
+		})
+		w.handler.Store(&h)
+		if got := w.get("/"); got.code != 502 {
+			t.Errorf("%s: got %d", status, got.code)
+		}
+	}
+}
+
+// TestBodyThatIsBroken: a body that cannot be read is the client's mistake.
+func TestBodyThatIsBroken(t *testing.T) {
+	w := serve(t, nil, oneRoute())
+	w.echo(func(r *http.Request) string {
+		_, _ = io.Copy(io.Discard, r.Body)
+		return "read"
+	})
+	for _, body := range []string{"x\r\n", "1;" + strings.Repeat("e", 5000) + "\r\na\r\n0\r\n\r\n", "1\r\nab\r\n0\r\n\r\n"} {
+		if got := w.raw("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + body); got != 400 {
+			t.Errorf("%.20q: got %d", body, got)
+		}
+	}
+}
+
 // TestUpstreamClosesMidway: the client sees a broken response, not a complete short one.
 func TestUpstreamClosesMidway(t *testing.T) {
 	w := serve(t, nil, oneRoute())

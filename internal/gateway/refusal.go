@@ -86,6 +86,7 @@ var (
 	noRoute      = refusal{http.StatusNotFound, isJSON, encode(errorBody{"404 Route Not Found"})}
 	badGateway   = refusal{http.StatusBadGateway, isJSON, encode(errorBody{"the upstream could not be reached or closed the connection"})}
 	tooSlow      = refusal{http.StatusGatewayTimeout, isJSON, encode(errorBody{"the upstream did not answer in time"})}
+	badBody      = refusal{http.StatusBadRequest, isJSON, encode(errorBody{"the request body could not be read"})}
 	slowClient   = refusal{http.StatusRequestTimeout, isJSON, encode(errorBody{"the request body did not arrive in time"})}
 	noVerdict    = refusal{http.StatusServiceUnavailable, isJSON, encode(errorBody{"a limit could not be decided"})}
 	noVerdict500 = refusal{http.StatusInternalServerError, isJSON, encode(errorBody{"a limit could not be decided"})}

@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"net"
+	"net/http"
+	"sync"
 	"time"
 )
 
@@ -52,4 +54,71 @@ func (l watchedListener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	return newWatched(c, l.limit), nil
+}
+
+// during is the time in which a handler runs. Timers that act on its response must not do
+// so later: net/http takes an HTTP/2 response apart when the handler returns.
+type during struct {
+	mu   sync.Mutex
+	over bool
+}
+
+func (d *during) do(f func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.over {
+		f()
+	}
+}
+
+func (d *during) end() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.over = true
+}
+
+// watchedStream is the response of an HTTP/2 request, on which no write may stall for
+// longer than a limit: the connection of a client that opens no window stays writable.
+type watchedStream struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	limit   time.Duration
+	timer   *time.Timer
+	during  during
+	wrote   bool
+}
+
+func newWatchedStream(w http.ResponseWriter, limit time.Duration) *watchedStream {
+	s := &watchedStream{ResponseWriter: w, control: http.NewResponseController(w), limit: limit}
+	s.timer = time.AfterFunc(limit, func() { s.during.do(func() { _ = s.control.SetWriteDeadline(past) }) })
+	s.timer.Stop()
+	return s
+}
+
+// Write fails if the client takes nothing in for the limit. As with Flush, calls must not
+// overlap.
+func (s *watchedStream) Write(b []byte) (int, error) {
+	s.wrote = s.wrote || len(b) > 0
+	s.timer.Reset(s.limit)
+	n, err := s.ResponseWriter.Write(b)
+	s.timer.Stop()
+	return n, err
+}
+
+// FlushError is Flush, under the same watch.
+func (s *watchedStream) FlushError() error {
+	s.timer.Reset(s.limit)
+	err := s.control.Flush()
+	s.timer.Stop()
+	return err
+}
+
+// end sends what is left of a body, which net/http would do unwatched when the handler
+// returns.
+func (s *watchedStream) end() {
+	if s.wrote {
+		_ = s.FlushError() // a client that is gone needs no answer
+	}
+	s.during.end()
+	s.timer.Stop()
 }
