@@ -8,6 +8,7 @@ import (
 
 	"github.com/escapement-io/escapement"
 	"github.com/escapement-io/escapement/algo"
+	"github.com/escapement-io/escapement/internal/config/limitcount"
 	"github.com/escapement-io/escapement/internal/config/tree"
 	"github.com/escapement-io/escapement/internal/policy"
 )
@@ -72,6 +73,10 @@ func (b *builder) readLimit(e tree.Entry, o *tree.Object) {
 	}
 	adviseLimit(o, l, store)
 	adviseShare(o, l)
+	if store.interval > 0 {
+		limitcount.RefuseSync(o.At("sync"), "sync")
+		return
+	}
 	b.limits[e.Name] = l
 	b.names[e.Name] = o.Path
 	b.config.Limits = append(b.config.Limits, l)

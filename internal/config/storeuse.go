@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/escapement-io/escapement"
-	"github.com/escapement-io/escapement/internal/config/limitcount"
 	"github.com/escapement-io/escapement/internal/config/tree"
 )
 
@@ -35,8 +34,6 @@ func (b *builder) readStoreUse(o *tree.Object, l *Limit) storeUse {
 		readSync(v, l, &use)
 		if use.name == "" && !o.Has("store") {
 			v.Fail("sync without a store: there is nobody to agree with", "add store: NAME, or remove sync")
-		} else {
-			limitcount.RefuseSync(v, "sync")
 		}
 	}
 	if v, ok := o.Get("on_failure"); ok {

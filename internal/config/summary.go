@@ -18,7 +18,7 @@ type Summary struct {
 	Key       string `json:"key"`
 	State     string `json:"state"`      // where it lives
 	OnFailure string `json:"on_failure"` // what is answered while the store cannot
-	Bound     string `json:"bound"` // what can pass at most
+	Bound     string `json:"bound"`      // what can pass at most
 	Shadow    bool   `json:"shadow"`
 }
 

@@ -18,13 +18,13 @@ func RefuseSync(v tree.Value, what string) {
 
 // Redis is the server of a Redis policy.
 type Redis struct {
-	Mode     string // single, cluster or sentinel
-	Addrs    []string
-	Primary  string
-	DB       int
-	Timeout  time.Duration // zero: not set
-	TLS      bool
-	Verify   bool
+	Mode    string // single, cluster or sentinel
+	Addrs   []string
+	Primary string
+	DB      int
+	Timeout time.Duration // zero: not set
+	TLS     bool
+	Verify  bool
 }
 
 // Credentials are the options that hold credentials.
