@@ -73,16 +73,18 @@ func (f *fixed) fill(a *algo.Ask, per algo.Span, c forecast, at position, tick b
 		a.Want = c.need(c.ahead) + c.waiting
 		return
 	}
-	middle := (at.lo + at.hi) / 2
-	a.Window = int64(middle) / int64(per)
+	a.Window = int64(at.lo) / int64(per)
 	f.of(a.Window + 1)
 	now, next := f.of(a.Window), f.of(a.Window+1)
 	needed, later := c.need(c.ahead), int64(0)
-	end := algo.Mono((a.Window+1)*int64(per)-int64(middle)) * 1000
+	end := algo.Mono((a.Window+1)*int64(per)-int64(at.lo+at.hi)/2) * 1000
 	if end < c.ahead {
-		needed, later = c.need(end), c.need(c.ahead-end)
+		needed, later = c.need(end), c.need(c.ahead-max(0, end))
 	}
 	needed += c.waiting
+	if int64(at.hi)/int64(per) > a.Window { // who waits for a boundary needs units of both windows
+		later += c.waiting
+	}
 	if now == nil || next == nil {
 		a.Want = needed
 		return

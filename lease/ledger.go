@@ -113,9 +113,14 @@ func (l *Ledger) Admit(now algo.Mono, r *Request) Answer {
 	if now < last && r.Cost <= l.cfg.Lease.Count {
 		switch {
 		case crossing > 0:
+			// After a silence the bounds are wide; a round trip narrows them.
+			if crossing > 2*l.rtt && !l.inFlight && !l.urgent && now >= l.retryAt && l.extras > 0 {
+				l.extras--
+				l.urgent = true
+			}
 			return l.wait(r, min(last, now+crossing))
 		case l.failures > 0 && now < l.retryAt:
-		case l.inFlight:
+		case l.inFlight || l.urgent:
 			return l.wait(r, last)
 		case now >= l.dryUntil && l.extras > 0:
 			l.extras--

@@ -19,7 +19,7 @@ type Result struct {
 	Error      float64  `json:"error_pct"`             // of the mean over complete windows
 	Over       float64  `json:"max_over_pct"`          // worst window of the store
 	OverAny    float64  `json:"max_over_any_span_pct"` // worst span of one period, wherever it begins
-	Under      float64  `json:"under_pct"`             // admitted less than an exact limiter without any delay
+	Under      float64  `json:"under_pct"`             // admitted less than an exact limiter without any delay, 0 if more
 	Fairness   float64  `json:"fairness"`              // Jain's index of the admitted parts, 1 is even
 	Calls      float64  `json:"store_calls_per_s_per_instance"`
 	Waited     float64  `json:"waited_pct"` // requests that waited for a round trip
@@ -119,10 +119,7 @@ func (w *world) windows(r *Result) {
 	s := w.setup
 	count, worst := map[int64]int64{}, int64(0)
 	for _, a := range w.book.admissions {
-		k := w.window(a.at)
-		if s.Window == FirstUse && !a.open {
-			k = a.stamp
-		}
+		k := w.stamped(a)
 		count[k] += a.cost
 		worst = max(worst, count[k])
 	}
@@ -162,6 +159,22 @@ func (w *world) windows(r *Result) {
 	}
 }
 
+// stamped is the window a was counted in: of fixed windows as the store has them, however
+// its clock moved, of others by true time.
+func (w *world) stamped(a admission) int64 {
+	s := w.setup
+	switch {
+	case a.open || s.Window == Sliding || s.Window == Rolling:
+	case s.Window == FirstUse:
+		return a.stamp
+	case s.Mode == Delayed:
+		return (a.stamp - int64(epoch/time.Microsecond)) / int64(s.Per/time.Microsecond)
+	default:
+		return a.stamp - int64(epoch/s.Per)
+	}
+	return w.window(a.at)
+}
+
 // window is the aligned window of the store in which a true instant lies; steps of its
 // clock are left out, for this counts what the world saw.
 func (w *world) window(t instant) int64 {
@@ -184,7 +197,7 @@ func (w *world) anySpan() (most int64) {
 }
 
 // under is how much less than an exact limiter that needs no time passed, in per cent of
-// what that one lets pass; whole windows after the warm-up. Windows opened by first use
+// what that one lets pass, 0 if it is more; whole windows after the warm-up. Windows opened by first use
 // are compared with aligned ones as a whole.
 func (w *world) under(requests []request) float64 {
 	s := w.setup
@@ -226,7 +239,7 @@ func (w *world) under(requests []request) float64 {
 	if total == 0 {
 		return 0
 	}
-	return 100 * float64(short) / float64(total)
+	return max(0, 100*float64(short)/float64(total))
 }
 
 // fairness is Jain's index over instances that saw enough requests to tell.
