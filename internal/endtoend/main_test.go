@@ -69,15 +69,49 @@ func (u *upstream) total() int {
 	return len(u.arrivals)
 }
 
-// windows counts arrivals per window of the wall clock, by the window's start.
-func (u *upstream) windows(w time.Duration) map[time.Time]int {
+// windows counts the arrivals in each of so many windows of the wall clock.
+func (u *upstream) windows(first time.Time, w time.Duration, windows int) []int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	n := map[time.Time]int{}
+	n := make([]int, windows)
 	for _, at := range u.arrivals {
-		n[at.Truncate(w)]++
+		if k := int(at.Sub(first) / w); !at.Before(first) && k < windows {
+			n[k]++
+		}
 	}
 	return n
+}
+
+// exactly says which window did not pass want. A request that is admitted at the end of a
+// window may arrive in the next, never the other way round: so more than the windows up to
+// one admit together fails the test at once.
+func (u *upstream) exactly(t *testing.T, first time.Time, w time.Duration, windows, want int) (problem string) {
+	t.Helper()
+	sum := 0
+	for k, n := range u.windows(first, w, windows) {
+		t.Logf("window %d: %d", k+1, n)
+		if sum += n; sum > want*(k+1) {
+			t.Fatalf("%d windows passed %d, want at most %d", k+1, sum, want*(k+1))
+		}
+		if n != want {
+			problem = fmt.Sprintf("window %d passed %d, want exactly %d", k+1, n, want)
+		}
+	}
+	return problem
+}
+
+// patiently tries up to three times: a machine that is busy elsewhere makes the load fall
+// behind, and what was not offered cannot pass.
+func patiently(t *testing.T, try func() (problem string)) {
+	t.Helper()
+	var problem string
+	for range 3 {
+		if problem = try(); problem == "" {
+			return
+		}
+		t.Log(problem)
+	}
+	t.Error(problem)
 }
 
 // gateway is a running gateway process.
