@@ -169,7 +169,8 @@ func (g *Guard) Subscribe(f func(Event)) (cancel func()) {
 
 // Learn gives the guard a measurement of the reference with that name, or the reason why
 // there is none. Run does so by itself; it is for programs that measure on their own. A
-// measurement from before the last suspend is refused: part of it may be missing.
+// measurement from before the last suspend is refused: part of it may be missing. So is one
+// that no clock can have given, see Sample.
 func (g *Guard) Learn(name string, s Sample, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -181,6 +182,9 @@ func (g *Guard) Learn(name string, s Sample, err error) {
 }
 
 func (g *Guard) learn(i int, s Sample, err error) {
+	if err == nil {
+		err = s.sane(g.mono())
+	}
 	if err == nil && g.slept != 0 && s.At-algo.Mono(s.RTT/2) <= g.slept {
 		err = errSlept
 	}

@@ -17,10 +17,8 @@ import (
 // syncs does not count suspends, nor does any line on a platform without a boot clock
 // (CountsSuspends tells).
 type Line struct {
-	wall  int64     // ns at creation, Unix epoch
-	start algo.Mono // the same moment on the monotonic clock
-	src   Source    // nil: this machine
-	slept atomic.Int64
+	src   Source       // nil: this machine
+	ahead atomic.Int64 // of the monotonic clock, in ns: the wall time of its start as known at creation, and what was slept since
 
 	synced atomic.Int64 // monotonic ns of the last look
 	mu     sync.Mutex   // held by the one who looks
@@ -40,7 +38,8 @@ func NewLineFrom(src Source) *Line { return newLine(src, src) }
 
 func newLine(src, kept Source) *Line {
 	r, _ := look(src)
-	l := &Line{wall: r.Wall, start: r.mid(), src: kept, last: r.slept(), known: r.HasBoot && !r.frozen()}
+	l := &Line{src: kept, last: r.slept(), known: r.HasBoot && !r.frozen()}
+	l.ahead.Store(r.Wall - int64(r.mid()))
 	l.synced.Store(int64(r.M2))
 	return l
 }
@@ -48,7 +47,7 @@ func newLine(src, kept Source) *Line {
 // Now is this moment on the line, rounded down to the microsecond. It costs one monotonic
 // reading and one atomic load.
 func (l *Line) Now() algo.Store {
-	return algo.Store((l.wall + int64(l.mono()-l.start) + l.slept.Load()) / 1000)
+	return algo.Store((int64(l.mono()) + l.ahead.Load()) / 1000)
 }
 
 // Sync counts the time that the machine was suspended since the last Sync. It looks at
@@ -73,7 +72,7 @@ func (l *Line) Sync() {
 	// Less than a unit is the width of a bracket; what is not counted now stays in the
 	// difference and is counted when it adds up.
 	if grown := s - l.last; grown >= suspendUnit {
-		l.slept.Add(grown)
+		l.ahead.Add(grown)
 		l.last = s
 	}
 }

@@ -11,13 +11,33 @@ import (
 
 // Sample is what the clock of a reference read at one instant of our monotonic clock. It
 // holds no reading of our own wall clock, so that a step during or after the measurement
-// does not spoil it.
+// does not spoil it. A guard refuses one from the future or from before this process
+// started, with a time before 1970 or after 2112, or with an error below 0 or above a day.
 type Sample struct {
 	At   algo.Mono     // the instant
 	Time int64         // Unix time of the reference at that instant, in nanoseconds
 	Err  time.Duration // the truth is within Time ± Err, if the reference keeps its promise
 	RTT  time.Duration // round trip of the exchange; 0 if there was none
 	N    int           // exchanges that this one is the best of
+}
+
+// widestError is the largest error with which a sample says anything.
+const widestError = 24 * time.Hour
+
+// sane refuses what no clock can have given, so that nothing that is computed from a sample
+// overflows.
+func (s Sample) sane(now algo.Mono) error {
+	switch {
+	case s.At < 0 || s.At > now:
+		return fmt.Errorf("clock: a measurement at %d ns of the monotonic clock, which reads %d", s.At, now)
+	case s.Time <= 0 || s.Time > int64(algo.MaxInstant)*1000:
+		return fmt.Errorf("clock: it says %d ns, which is not a Unix time from 1970 to 2112", s.Time)
+	case s.Err < 0 || s.RTT < 0:
+		return fmt.Errorf("clock: an error of %v and a round trip of %v: neither can be negative", s.Err, s.RTT)
+	case s.Err > widestError:
+		return fmt.Errorf("clock: an error of %v, beyond %v, says nothing", s.Err, widestError)
+	}
+	return nil
 }
 
 // Reference is a clock that guarded time can follow.

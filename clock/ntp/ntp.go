@@ -43,7 +43,7 @@ func (r *Reference) Name() string { return "ntp " + r.host }
 
 // Measure asks the server once. Local time is taken from the monotonic clock, so a step of
 // the wall clock during the exchange does no harm. A server that answers with a kiss of
-// death is not asked again for 15 minutes.
+// death, which is one of the codes DENY, RSTR and RATE, is not asked again for 15 minutes.
 func (r *Reference) Measure(ctx context.Context) (clock.Sample, error) {
 	if left := r.left(); left > 0 {
 		return clock.Sample{}, r.failed(fmt.Errorf("the server asked us to go away; asking again in %v", left.Round(time.Second)))
@@ -55,9 +55,15 @@ func (r *Reference) Measure(ctx context.Context) (clock.Sample, error) {
 	if err := ctx.Err(); err != nil || timeout <= 0 {
 		return clock.Sample{}, r.failed(errors.Join(err, context.DeadlineExceeded))
 	}
+	var sent, received time.Time // the first and the last reading of the exchange
 	resp, err := ntp.QueryWithOptions(r.host, ntp.QueryOptions{
-		Timeout:       timeout,
-		GetSystemTime: r.now,
+		Timeout: timeout,
+		GetSystemTime: func() time.Time {
+			if received = r.now(); sent.IsZero() {
+				sent = received
+			}
+			return received
+		},
 		Dialer: func(_, remote string) (net.Conn, error) {
 			return (&net.Dialer{Timeout: timeout}).DialContext(ctx, "udp", remote)
 		},
@@ -66,13 +72,16 @@ func (r *Reference) Measure(ctx context.Context) (clock.Sample, error) {
 	if err != nil {
 		return clock.Sample{}, r.failed(err)
 	}
-	if resp.IsKissOfDeath() {
+	switch code := resp.KissCode; {
+	case code == "DENY" || code == "RSTR" || code == "RATE":
 		r.mu.Lock()
 		r.quiet = after + algo.Mono(banished)
 		r.mu.Unlock()
-		return clock.Sample{}, r.failed(fmt.Errorf("kiss of death %q: ask it less often, or another server", resp.KissCode))
+		return clock.Sample{}, r.failed(fmt.Errorf("kiss of death %q: ask it less often, or another server", code))
+	case resp.IsKissOfDeath():
+		return clock.Sample{}, r.failed(fmt.Errorf("kiss %q: the server has no time to give yet", code))
 	}
-	if err := resp.Validate(); err != nil {
+	if err := errors.Join(resp.Validate(), plausible(resp, sent, received)); err != nil {
 		return clock.Sample{}, r.failed(fmt.Errorf("the answer is not fit to set a clock by: %w", err))
 	}
 	at := after - algo.Mono(resp.RTT/2)
@@ -83,6 +92,22 @@ func (r *Reference) Measure(ctx context.Context) (clock.Sample, error) {
 		RTT:  resp.RTT,
 		N:    1,
 	}, nil
+}
+
+// plausible refuses what a server cannot say of itself: a precision of a second or more, and
+// to have held the question for longer than it was away, which would move the offset by
+// half of that without showing in the error.
+func plausible(resp *ntp.Response, sent, received time.Time) error {
+	if resp.Precision < 0 || resp.Precision >= time.Second {
+		return fmt.Errorf("it claims a precision of %v", resp.Precision)
+	}
+	// The offset is ((t2-t1)+(t3-t4))/2, which gives t2, when the question was received.
+	t3 := resp.Time.Add(-resp.ClockOffset)
+	held, away := t3.Sub(sent)+t3.Sub(received), received.Sub(sent)
+	if held > away+resp.Precision+time.Millisecond {
+		return fmt.Errorf("it claims to have held the question for %v, and the answer came after %v", held, away)
+	}
+	return nil
 }
 
 // now is a time line of this reference alone: near UTC, and steady.

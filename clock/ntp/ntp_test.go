@@ -18,8 +18,9 @@ type server struct {
 	addr   string
 	asked  atomic.Int32
 	offset time.Duration
-	// alter changes an answer before it is sent.
-	alter func(packet []byte)
+	// alter changes an answer before it is sent, and length, unless 0, cuts or pads it.
+	alter  func(packet []byte)
+	length int
 }
 
 // seconds between the NTP epoch and the Unix epoch.
@@ -65,6 +66,9 @@ func serve(t *testing.T, s *server) *server {
 			if s.alter != nil {
 				s.alter(out)
 			}
+			if s.length != 0 {
+				out = append(out, make([]byte, 1<<16)...)[:s.length]
+			}
 			if _, err := conn.WriteTo(out, from); err != nil {
 				return
 			}
@@ -88,7 +92,8 @@ func TestMeasureIsRightWithinItsError(t *testing.T) {
 		if (ahead + offset).Abs() > got.Err {
 			t.Errorf("a server %v ahead: we are %v ahead, ± %v", offset, ahead, got.Err)
 		}
-		if got.Err < 6*time.Millisecond || got.Err > 6*time.Millisecond+got.RTT+time.Millisecond {
+		// The fields of the packet hold a little less than 10 ms and 1 ms, to 15 µs.
+		if got.Err < 5980*time.Microsecond || got.Err > 6*time.Millisecond+got.RTT+time.Millisecond {
 			t.Errorf("error %v, want 5 ms of delay and 1 ms of dispersion, and half of %v", got.Err, got.RTT)
 		}
 	}
@@ -103,12 +108,64 @@ func TestUnfitAnswersAreRefused(t *testing.T) {
 		{"stratum 16", func(p []byte) { p[1] = 16 }},
 		{"dispersion of 20 s", func(p []byte) { binary.BigEndian.PutUint32(p[8:], 20<<16) }},
 		{"an answer to another question", func(p []byte) { p[24] ^= 1 }},
+		{"stratum 0", func(p []byte) { p[1] = 0 }},
+		{"stratum 255", func(p []byte) { p[1] = 255 }},
+		{"sent before it was received", func(p []byte) { stamp(p[40:], clock.Wall().Add(-time.Second)) }},
+		{"held for longer than we waited", func(p []byte) { stamp(p[32:], clock.Wall().Add(-time.Hour)) }},
+		{"no transmit time", func(p []byte) { clear(p[40:48]) }},
+		{"a precision of half a minute", func(p []byte) { p[3] = 5 }},
+		{"a precision of 2^34 s", func(p []byte) { p[3] = 34 }},
+		{"a client's packet", func(p []byte) { p[0] = 4<<3 | 3 }},
+		{"zeros", func(p []byte) { clear(p) }},
 	} {
 		s := serve(t, &server{alter: c.alter})
 		if got, err := Server(s.addr).Measure(t.Context()); err == nil {
 			t.Errorf("%s: accepted as %+v", c.name, got)
 		} else if !strings.Contains(err.Error(), s.addr) {
 			t.Errorf("%s: the error does not name the server: %v", c.name, err)
+		}
+	}
+}
+
+// A server that is not ready says so by a kiss as well; that is no reason to stay away.
+func TestKissOfAServerThatIsNotReadyIsNoDeath(t *testing.T) {
+	for _, code := range []string{"INIT", "STEP", "\xff\x00\n\x1b"} {
+		s := serve(t, &server{alter: func(p []byte) { p[1] = 0; p[0] |= 3 << 6; copy(p[12:], code) }})
+		ref := Server(s.addr)
+		for range 2 {
+			if _, err := ref.Measure(t.Context()); err == nil {
+				t.Errorf("%q: accepted", code)
+			}
+		}
+		if s.asked.Load() != 2 {
+			t.Errorf("%q: the server was asked %d times, want 2", code, s.asked.Load())
+		}
+	}
+}
+
+// Whoever did not see the question cannot keep us from asking.
+func TestForgedKissIsIgnored(t *testing.T) {
+	s := serve(t, &server{alter: func(p []byte) { p[1] = 0; copy(p[12:], "DENY"); p[24] ^= 1 }})
+	ref := Server(s.addr)
+	for range 2 {
+		if _, err := ref.Measure(t.Context()); err == nil {
+			t.Error("accepted")
+		}
+	}
+	if s.asked.Load() != 2 {
+		t.Errorf("the server was asked %d times, want 2", s.asked.Load())
+	}
+}
+
+// Answers that are cut off or far too long are refused or read as far as they go.
+func TestAnswersOfOtherLengths(t *testing.T) {
+	for _, n := range []int{1, 47, 49, 1024, 60_000} {
+		s := serve(t, &server{length: n})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		got, err := Server(s.addr).Measure(ctx)
+		cancel()
+		if err == nil && (n < 48 || got.Err < 5*time.Millisecond) {
+			t.Errorf("%d bytes: accepted as %+v", n, got)
 		}
 	}
 }
