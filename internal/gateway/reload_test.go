@@ -204,16 +204,22 @@ func TestWatch(t *testing.T) {
 		}
 		return w.next(hourly("limit-"+string(b), 100)), nil
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		w.g.Watch(ctx, []string{file}, load)
-		close(ended)
-	}()
-	defer func() {
-		cancel()
-		<-ended
-	}()
+	end := func() {}
+	watch := func() {
+		end()
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan struct{})
+		go func() {
+			w.g.Watch(ctx, []string{file}, load)
+			close(ended)
+		}()
+		end = func() {
+			cancel()
+			<-ended
+		}
+	}
+	watch()
+	defer func() { end() }()
 	enforced := func(name string) {
 		t.Helper()
 		eventually(t, func() bool { return w.g.Status().Limits[0].Name == "limit-"+name })
@@ -252,6 +258,26 @@ func TestWatch(t *testing.T) {
 	enforced("v1")
 	link("v2", filepath.Join(dir, "..data"))
 	enforced("v2")
+
+	// As releases are switched: a folder above is the link, and nothing in it changes.
+	link("v1", filepath.Join(dir, "current"))
+	file = filepath.Join(dir, "current", "gateway.yaml")
+	watch()
+	enforced("v1")
+	link("v2", filepath.Join(dir, "current"))
+	enforced("v2")
+
+	// A folder that is gone for a while takes its watch with it.
+	if err := os.RemoveAll(filepath.Join(dir, "v2")); err != nil {
+		t.Fatal(err)
+	}
+	failed = w.g.Status().ReloadsFailed
+	eventually(t, func() bool { return w.g.Status().ReloadsFailed > failed })
+	if err := os.Mkdir(filepath.Join(dir, "v2"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(file, "back")
+	enforced("back")
 
 	before := loads.Load()
 	write(filepath.Join(dir, "unrelated"), "x")

@@ -28,10 +28,15 @@ const (
 	mostResets = 20
 )
 
+// lookEvery is how often files are looked at without an event: a folder further up may be
+// a link that is switched, a folder may come back after it was removed, and some file
+// systems tell nothing.
+const lookEvery = 2 * time.Second
+
 // Watch reloads on SIGHUP and when the content of one of the files changes, or that of
-// the listener's certificate, until ctx ends. Their directories are watched, so that a file may be replaced, or be a link that
-// is switched, as editors and Kubernetes do. A configuration with errors changes nothing.
-// Where files cannot be watched, SIGHUP still works.
+// the listener's certificate, until ctx ends. Their directories are watched, so that a
+// file may be replaced, or be a link that is switched, as editors and Kubernetes do; what
+// brings no event is noticed within seconds. A configuration with errors changes nothing.
 func (g *Gateway) Watch(ctx context.Context, paths []string, load Load) {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
@@ -40,7 +45,7 @@ func (g *Gateway) Watch(ctx context.Context, paths []string, load Load) {
 	var faults chan error
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
-		g.logger.Warn("files are not watched; send SIGHUP to reload", "error", err)
+		g.logger.Warn("files are not watched, only looked at", "every", lookEvery, "error", err)
 	} else {
 		defer w.Close()
 		events, faults = w.Events, w.Errors
@@ -54,6 +59,8 @@ func (g *Gateway) Watch(ctx context.Context, paths []string, load Load) {
 	quietly := time.NewTimer(settle)
 	quietly.Stop()
 	defer quietly.Stop()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
 	resets := 0
 	for {
 		select {
@@ -68,6 +75,10 @@ func (g *Gateway) Watch(ctx context.Context, paths []string, load Load) {
 			}
 		case <-faults:
 			quietly.Reset(settle) // events were lost: look at the files themselves
+		case <-look.C:
+			if fingerprint(g.watched(paths)) != seen {
+				quietly.Reset(settle)
+			}
 		case <-quietly.C:
 			resets = 0
 			// Taken before the files are read: what changes meanwhile is another event.
@@ -99,7 +110,7 @@ func (g *Gateway) watchFolders(w *fsnotify.Watcher, paths []string) {
 		}
 		for _, f := range folders {
 			if err := w.Add(f); err != nil {
-				g.quiet.log("a folder is not watched; send SIGHUP to reload", "folder", f, "error", err)
+				g.quiet.log("a folder is not watched, only looked at", "folder", f, "every", lookEvery, "error", err)
 			}
 		}
 	}
