@@ -29,7 +29,7 @@ type LimitedError struct {
 }
 
 func (e *LimitedError) Error() string {
-	name := e.Decision.plan.limit.Name
+	name := e.Decision.record.plan.limit.Name
 	if e.Decision.RetryAfter() == Never {
 		return fmt.Sprintf("escapement: limit %s: cost is above its capacity of %d", name, e.Decision.Limit())
 	}

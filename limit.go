@@ -107,6 +107,7 @@ type Plan struct {
 	limit Limit
 	core  algo.Plan
 	id    uint32
+	own   record // what its decisions refer to
 }
 
 // Limit is the description the plan was compiled from.
@@ -144,7 +145,9 @@ func (l Limit) Compile() (*Plan, error) {
 	if err = errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
-	return &Plan{limit: l, core: core, id: nextID()}, nil
+	p := &Plan{limit: l, core: core, id: nextID()}
+	p.own.plan = p
+	return p, nil
 }
 
 // params translates to the integers of package algo, headroom taken off.
@@ -201,7 +204,7 @@ func (p *Plan) WithCount(count int64) (*Plan, error) {
 	if err = errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
-	v.core = core
+	v.core, v.own.plan = core, &v
 	return &v, nil
 }
 

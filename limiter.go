@@ -55,7 +55,6 @@ func (l *Limiter) Take(ctx context.Context, key string, cost int64) (Decision, e
 	if l.short == nil || uint64(cost) > uint64(algo.MaxInt) || ctx.Err() != nil {
 		return l.decide(ctx, Claim{Plan: l.plan, Key: key, Cost: cost})
 	}
-	// A decision is large: every call between the store and the caller copies it.
 	d, err := l.short.TakeOne(ctx, l.plan, key, cost)
 	if err != nil {
 		return fallback(l.plan), err
@@ -84,19 +83,19 @@ func (l *Limiter) Charge(ctx context.Context, key string, units int64, at algo.S
 // Refund gives back what d took, as far as time has not given it back already (see
 // algo.Plan.Refund). Whoever calls it twice gives back twice; a Reservation does not.
 func (l *Limiter) Refund(ctx context.Context, key string, d Decision) error {
-	if !d.Allowed || d.Basis == Fallback || d.Units() == 0 {
+	if !d.Allowed || d.Basis() == Fallback || d.Units() == 0 {
 		return nil
 	}
-	_, err := l.decide(ctx, Claim{Plan: d.plan, Key: key, Mode: Refund, Receipt: d.Receipt()})
+	_, err := l.decide(ctx, Claim{Plan: d.Plan(), Key: key, Mode: Refund, Receipt: d.Receipt()})
 	return err
 }
 
 func (l *Limiter) decide(ctx context.Context, c Claim) (Decision, error) {
 	if c.Cost < 0 || c.Cost > algo.MaxInt {
-		return Decision{plan: c.Plan}, ErrCost
+		return unanswered(c.Plan), ErrCost
 	}
 	if err := ctx.Err(); err != nil {
-		return Decision{plan: c.Plan}, err
+		return unanswered(c.Plan), err
 	}
 	d, err := l.ask(ctx, c)
 	if err != nil {

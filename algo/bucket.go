@@ -64,28 +64,40 @@ func beyond(wait, patience Span) Span {
 	return max(0, wait-patience)
 }
 
-func (p *Plan) takeBucket(v *Verdict, s *State, now Store, cost int64, patience Span) {
+// Draw is Take without patience from a bucket whose state is s, in its shortest form: it
+// returns the instant and the backlog of the state right after, and leaves s alone.
+func (p *Plan) Draw(s *State, now Store, cost int64) (at Store, backlog int64, admitted bool) {
 	at, a := p.backlog(s, now)
-	v.plan, v.now, v.units, v.at, v.a = p, max(now, s.At), cost, at, a
-	if cost > p.count {
-		return
+	if cost > p.count || a > p.full-cost*p.p && cost > 0 {
+		return at, a, false
 	}
-	need := cost * p.p
-	if short := a - (p.full - need); short > 0 && cost > 0 {
-		if v.b = int64(patience); patience == 0 {
-			return
+	return at, a + cost*p.p, true
+}
+
+// Drawn is the verdict of what Draw answered; now is not before the state's own instant.
+func (p *Plan) Drawn(now Store, cost, backlog int64, admitted bool) Verdict {
+	return Verdict{Admitted: admitted, plan: p, now: now, units: cost, at: p.grid(now), a: backlog}
+}
+
+func (p *Plan) takeBucket(s *State, now Store, cost int64, patience Span) Verdict {
+	at, a, admitted := p.Draw(s, now, cost)
+	v := Verdict{Admitted: admitted, plan: p, now: max(now, s.At), units: cost, at: at, a: a}
+	if !admitted {
+		v.b = int64(patience)
+		if patience == 0 || cost > p.count {
+			return v
 		}
-		wait := p.drain(at, v.now, short)
+		need := cost * p.p
+		wait := p.drain(at, v.now, a-(p.full-need))
 		if wait > patience || wait == Never || a > MaxInt-need {
-			return
+			return v
 		}
-		v.delay, v.b = wait, 0
+		v.Admitted, v.delay, v.a, v.b = true, wait, a+need, 0
 	}
-	v.Admitted = true
 	if cost > 0 {
-		s.At, s.A = at, a+need
-		v.a = s.A
+		s.At, s.A = at, v.a
 	}
+	return v
 }
 
 // retryBucket is the wait of a refusal. Most callers do without, so takeBucket spares
@@ -103,7 +115,7 @@ func (p *Plan) chargeBucket(s *State, now Store, units int64) Verdict {
 	if fit > 0 {
 		s.At, s.A = at, a+fit*p.p
 	}
-	return Verdict{Admitted: true, Dropped: units - fit, plan: p, now: max(now, s.At), units: fit, at: at, a: a + fit*p.p}
+	return Verdict{Admitted: true, plan: p, now: max(now, s.At), units: fit, at: at, a: a + fit*p.p}
 }
 
 func (p *Plan) refundBucket(s *State, now Store, r Receipt) Verdict {

@@ -80,7 +80,7 @@ func (p *Plan) chargeFixed(s *State, now Store, units int64, stamp Store) Verdic
 	if fit > 0 {
 		s.At, s.A = start, a+fit
 	}
-	v.units, v.Dropped, v.a = fit, units-fit, a+fit
+	v.units, v.a = fit, a+fit
 	return v
 }
 

@@ -44,8 +44,8 @@ func TestChargeWhileTheClockIsBack(t *testing.T) {
 			s := fresh(p)
 			p.Take(s, epoch, 1)
 			v := p.Charge(s, epoch-algo.Store(hour), 3, stamp)
-			if v.Dropped != 0 || v.Units() != 3 || v.Remaining() != 6 {
-				t.Errorf("%v stamp %d: dropped %d, recorded %d, remaining %d; want 0, 3, 6", q.Algorithm, stamp, v.Dropped, v.Units(), v.Remaining())
+			if v.Units() != 3 || v.Remaining() != 6 {
+				t.Errorf("%v stamp %d: recorded %d, remaining %d; want 3, 6", q.Algorithm, stamp, v.Units(), v.Remaining())
 			}
 		}
 	}
@@ -153,11 +153,11 @@ func TestFirstUseChargeOpensTheWindowOfItsStamp(t *testing.T) {
 	s := fresh(p)
 	seen := p.Peek(s, epoch, 1)
 	v := p.Charge(s, epoch+algo.Store(4*sec), 3, seen.Now())
-	if v.Dropped != 0 || v.Remaining() != 7 || v.ResetAfter() != 6*sec {
-		t.Errorf("dropped %d, remaining %d, reset after %d; want 0, 7, %d", v.Dropped, v.Remaining(), v.ResetAfter(), 6*sec)
+	if v.Units() != 3 || v.Remaining() != 7 || v.ResetAfter() != 6*sec {
+		t.Errorf("recorded %d, remaining %d, reset after %d; want 3, 7, %d", v.Units(), v.Remaining(), v.ResetAfter(), 6*sec)
 	}
-	if v = p.Charge(fresh(p), epoch+algo.Store(10*sec), 3, epoch); v.Dropped != 3 {
-		t.Errorf("a window that is closed: dropped %d, want 3", v.Dropped)
+	if v = p.Charge(fresh(p), epoch+algo.Store(10*sec), 3, epoch); v.Units() != 0 {
+		t.Errorf("a window that is closed: recorded %d, want 0", v.Units())
 	}
 }
 

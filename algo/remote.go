@@ -24,7 +24,6 @@ type Rolled struct {
 	Admitted bool
 	Now      Store // not before the state's own instant
 	Units    int64 // asked for or taken
-	Dropped  int64
 	InUse    int64 // units that count right after the decision
 	Wait     Span  // of a refusal whose cost is within the capacity
 	Delay    Span  // of a Charge dated before Now: that date minus Now
@@ -34,11 +33,5 @@ type Rolled struct {
 
 // Rolled makes the verdict of a rolling_window that was judged elsewhere.
 func (p *Plan) Rolled(r Rolled) Verdict {
-	return Verdict{Admitted: r.Admitted, Dropped: r.Dropped, plan: p, now: r.Now, units: r.Units, delay: r.Delay, none: r.None, at: r.Free, a: r.InUse, b: int64(r.Wait)}
-}
-
-// DrainedInto fills in the zero verdict of a Take from a bucket that was judged elsewhere:
-// backlog is the credits still to drain at now, right after the decision.
-func (p *Plan) DrainedInto(v *Verdict, now Store, cost, backlog int64, admitted bool) {
-	v.Admitted, v.plan, v.now, v.units, v.at, v.a = admitted, p, now, cost, p.grid(now), backlog
+	return Verdict{Admitted: r.Admitted, plan: p, now: r.Now, units: r.Units, delay: r.Delay, none: r.None, at: r.Free, a: r.InUse, b: int64(r.Wait)}
 }

@@ -81,7 +81,7 @@ func (p *Plan) chargeRolling(s *State, now Store, units int64, stamp Store) Verd
 		fit = p.addRing(s, now, stamp, units)
 	}
 	v := p.peekRolling(s, now, 0)
-	v.units, v.Dropped, v.delay = fit, units-fit, Span(stamp-now)
+	v.units, v.delay = fit, Span(stamp-now)
 	return v
 }
 

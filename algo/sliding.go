@@ -97,7 +97,6 @@ func (p *Plan) chargeSliding(s *State, now Store, units int64, stamp Store) Verd
 		v.units = min(units, p.most-prev)
 		v.b = prev + v.units
 	}
-	v.Dropped = units - v.units
 	if v.units > 0 {
 		s.At, s.A, s.B = start, v.a, v.b
 	}

@@ -30,9 +30,8 @@ type Receipt struct {
 // Take judges cost units at now and, if it admits, takes them. A refusal changes
 // nothing, and so does cost 0. cost must not be negative. An instant before the state's
 // own counts as the state's own: time that goes back takes and gives nothing.
-func (p *Plan) Take(s *State, now Store, cost int64) (v Verdict) {
-	p.take(&v, s, now, cost, unasked)
-	return v
+func (p *Plan) Take(s *State, now Store, cost int64) Verdict {
+	return p.take(s, now, cost, unasked)
 }
 
 // unasked is the patience of a Take: none, but pacing waits as long as the plan allows.
@@ -42,36 +41,27 @@ const unasked Span = -1
 // units will be there by then, takes them now, and Verdict.Delay says how long to wait;
 // pacing refuses a turn that is further away. Window algorithms cannot lend from a later
 // window; they answer as Take does.
-func (p *Plan) Reserve(s *State, now Store, cost int64, patience Span) (v Verdict) {
-	p.take(&v, s, now, cost, max(0, patience))
-	return v
+func (p *Plan) Reserve(s *State, now Store, cost int64, patience Span) Verdict {
+	return p.take(s, now, cost, max(0, patience))
 }
 
-// TakeInto is Take for a verdict that is zero, where it stands. It returns v.Admitted.
-func (p *Plan) TakeInto(v *Verdict, s *State, now Store, cost int64) bool {
-	return p.take(v, s, now, cost, unasked)
-}
-
-// take fills in v where it stands: copying a Verdict takes longer than deciding.
-func (p *Plan) take(v *Verdict, s *State, now Store, cost int64, patience Span) bool {
+func (p *Plan) take(s *State, now Store, cost int64, patience Span) Verdict {
 	switch p.algorithm {
 	case TokenBucket, GCRA:
-		p.takeBucket(v, s, now, cost, max(0, patience))
+		return p.takeBucket(s, now, cost, max(0, patience))
 	case Pacing:
 		if patience == unasked {
 			patience = Never
 		}
-		*v = p.takePacing(s, now, cost, patience)
+		return p.takePacing(s, now, cost, patience)
 	case FixedWindow:
-		*v = p.takeFixed(s, now, cost)
+		return p.takeFixed(s, now, cost)
 	case SlidingWindow:
-		*v = p.takeSliding(s, now, cost)
+		return p.takeSliding(s, now, cost)
 	case RollingWindow:
-		*v = p.takeRolling(s, now, cost)
-	default:
-		*v = Verdict{plan: p, now: now}
+		return p.takeRolling(s, now, cost)
 	}
-	return v.Admitted
+	return Verdict{plan: p, now: now}
 }
 
 // Peek answers whether Take would admit, and changes nothing: Remaining and ResetAfter
@@ -106,8 +96,8 @@ func (p *Plan) TakeUpTo(s *State, now Store, most int64) Verdict {
 // Charge records units that were already spent, whatever is left, possibly into debt:
 // later claims are refused until it is paid. stamp is the At of an earlier answer that
 // says when they were spent, or zero for now: units of a window that is closed are
-// dropped. What does not fit below 2^53 is dropped too; Verdict.Dropped says how much
-// was not recorded.
+// dropped. What does not fit below 2^53 is dropped too; Verdict.Units says how much was
+// recorded.
 func (p *Plan) Charge(s *State, now Store, units int64, stamp Store) Verdict {
 	now = max(now, s.At)
 	if stamp == 0 || stamp > now {

@@ -4,8 +4,6 @@ package algo
 // state right after the decision.
 type Verdict struct {
 	Admitted bool
-	// Dropped is how many units of a Charge were not recorded.
-	Dropped int64
 
 	plan  *Plan
 	none  bool // nothing was taken: a peek or a refund
@@ -17,7 +15,7 @@ type Verdict struct {
 }
 
 // Units is what was asked for; with TakeUpTo what was taken, with Charge what was
-// recorded, and with Refund the whole units that were given back.
+// recorded (the rest was dropped), and with Refund the whole units that were given back.
 func (v *Verdict) Units() int64 { return v.units }
 
 // Now is the instant of the decision.

@@ -69,7 +69,7 @@ func (n *Named) refused() bool { return n.visible() && !n.Decision.Allowed }
 // refusal of an invalid claim, have no instant and no units.
 func (n *Named) known() bool {
 	d := n.Decision
-	return d.At() != 0 || d.Units() > 0 || d.Allowed && d.Basis != escapement.Fallback
+	return d.At() != 0 || d.Units() > 0 || d.Allowed && d.Basis() != escapement.Fallback
 }
 
 // tighter reports whether n leaves a client less than m does.

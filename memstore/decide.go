@@ -38,7 +38,7 @@ func (s *Store) decideOne(c *escapement.Claim) (d escapement.Decision, err error
 }
 
 // TakeOne is the shortest way of DecideOne.
-func (s *Store) TakeOne(_ context.Context, plan *escapement.Plan, key string, cost int64) (d escapement.Decision, err error) {
+func (s *Store) TakeOne(_ context.Context, plan *escapement.Plan, key string, cost int64) (escapement.Decision, error) {
 	prefetch(unsafe.Pointer(unsafe.StringData(key)))
 	if plan == nil || uint64(cost) > uint64(algo.MaxInt) {
 		return s.decideOne(&escapement.Claim{Plan: plan, Key: key, Cost: cost})
@@ -49,24 +49,25 @@ func (s *Store) TakeOne(_ context.Context, plan *escapement.Plan, key string, co
 	sh.mu.Lock()
 	prefetch(unsafe.Pointer(&sh.slots[sh.home(h)]))
 	now := sh.instant(s.now())
-	p := l.ruling(plan)
-	if l.newest.slots == 0 && !s.keyed {
-		if i, ok := sh.find(h); ok {
-			if sl := &sh.slots[i]; sl.tag() == l.newest.id {
-				st := sl.state()
-				escapement.DecideTake(&d, p, &st, now, cost)
-				if d.Allowed {
-					sl.put(&st, l.newest.id)
-				}
-				sh.mu.Unlock()
-				return d, nil
+	g := l.newest
+	if g.bucket && !s.keyed {
+		if i, ok := sh.find(h); ok && sh.slots[i].tag() == g.id {
+			sl := &sh.slots[i]
+			st := sl.state()
+			now = max(now, st.At)
+			at, backlog, admitted := g.plan.Core().Draw(&st, now, cost)
+			if admitted && cost > 0 {
+				sl.put(&algo.State{At: at, A: backlog}, g.id)
 			}
+			sh.mu.Unlock()
+			return escapement.DecideDrawn(g.plan, now, cost, backlog, admitted), nil
 		}
 	}
+	p := l.ruling(plan)
 	v, err := s.decide(sh, now, l, p, h, &escapement.Claim{Plan: plan, Key: key, Cost: cost}, false)
 	sh.mu.Unlock()
 	if err != nil {
-		return d, err
+		return escapement.Decision{}, err
 	}
 	return escapement.Decide(p, v, escapement.Exact), nil
 }

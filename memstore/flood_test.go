@@ -94,8 +94,8 @@ func TestCapAppliesOnFailure(t *testing.T) {
 			t.Fatal(err)
 		}
 		d, err := l.Take(t.Context(), "second", 1)
-		if !errors.Is(err, escapement.ErrFull) || d.Basis != escapement.Fallback || d.Allowed != (f == escapement.Allow) {
-			t.Errorf("%v: allowed %v on basis %v, %v", f, d.Allowed, d.Basis, err)
+		if !errors.Is(err, escapement.ErrFull) || d.Basis() != escapement.Fallback || d.Allowed != (f == escapement.Allow) {
+			t.Errorf("%v: allowed %v on basis %v, %v", f, d.Allowed, d.Basis(), err)
 		}
 	}
 }

@@ -22,14 +22,16 @@ type limit struct {
 
 // generation is one definition of a limit.
 type generation struct {
-	id    uint32
-	plan  *escapement.Plan
-	slots int        // words of ring, 0 unless a rolling window
-	since algo.Store // when it replaced the one before
+	id     uint32
+	plan   *escapement.Plan
+	bucket bool       // a token_bucket or gcra
+	slots  int        // words of ring, 0 unless a rolling window
+	since  algo.Store // when it replaced the one before
 }
 
 func newGeneration(p *escapement.Plan, since algo.Store) *generation {
-	return &generation{id: p.ID(), plan: p, slots: p.Core().Slots(), since: since}
+	a := p.Core().Algorithm()
+	return &generation{id: p.ID(), plan: p, bucket: a == algo.TokenBucket || a == algo.GCRA, slots: p.Core().Slots(), since: since}
 }
 
 // plans finds the limit of a plan, without a lock once it is known.

@@ -124,40 +124,36 @@ func (s *Single) DecideOne(_ context.Context, c escapement.Claim) (d escapement.
 // Take is Limiter.Take without a context, a key or an observer: nothing a program can ask
 // of this package is cheaper. A shadow limit is not heeded. A cost that is not valid is an
 // error with a refusal, and nothing is taken.
-func (s *Single) Take(cost int64) (d escapement.Decision, err error) {
+func (s *Single) Take(cost int64) (escapement.Decision, error) {
 	if !s.cell.used || uint64(cost) > uint64(algo.MaxInt) {
 		return s.DecideOne(context.Background(), escapement.Claim{Plan: s.plan, Cost: cost})
 	}
-	s.take(&d, s.plan, cost)
-	return d, nil
+	return s.take(cost), nil
 }
 
 // TakeOne is Take for the plan that the Single was made for, or a variant of it.
-func (s *Single) TakeOne(ctx context.Context, p *escapement.Plan, key string, cost int64) (d escapement.Decision, err error) {
+func (s *Single) TakeOne(ctx context.Context, p *escapement.Plan, key string, cost int64) (escapement.Decision, error) {
 	if !s.cell.used || p != s.plan || uint64(cost) > uint64(algo.MaxInt) {
 		return s.DecideOne(ctx, escapement.Claim{Plan: p, Key: key, Cost: cost})
 	}
-	s.take(&d, p, cost)
-	return d, nil
+	return s.take(cost), nil
 }
 
 // take judges the word where it stands, as algo does: without a copy of the state and
 // with one reading, taken after the word was read.
-func (s *Single) take(d *escapement.Decision, p *escapement.Plan, cost int64) {
+func (s *Single) take(cost int64) escapement.Decision {
 	c := &s.cell
 	for {
 		word := s.word.Load()
 		now := s.now()
 		drained := c.drained(now)
 		backlog := max(0, word-drained)
-		if cost == 0 || cost > c.most || backlog > c.full-cost*c.p {
-			escapement.DecideDrained(d, p, now, cost, backlog, cost == 0)
-			return
+		fits := cost <= c.most && backlog <= c.full-cost*c.p
+		if fits {
+			backlog += cost * c.p
 		}
-		backlog += cost * c.p
-		if s.word.CompareAndSwap(word, drained+backlog) {
-			escapement.DecideDrained(d, p, now, cost, backlog, true)
-			return
+		if fits = fits || cost == 0; !fits || cost == 0 || s.word.CompareAndSwap(word, drained+backlog) {
+			return escapement.DecideDrawn(s.plan, now, cost, backlog, fits)
 		}
 	}
 }

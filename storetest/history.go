@@ -71,8 +71,8 @@ func history(h *harness, l escapement.Limit) {
 		if got, want := fieldsOf(d), fieldsOf(want); got != want {
 			h.t.Fatalf("step %d: %s\n got %+v\nwant %+v", i, describe(&c), got, want)
 		}
-		if d.Plan() != m.plan || d.Basis != escapement.Exact {
-			h.t.Fatalf("step %d: %s: decided under %p, basis %v; want %p, exact", i, describe(&c), d.Plan(), d.Basis, m.plan)
+		if d.Plan() != m.plan || d.Basis() != escapement.Exact {
+			h.t.Fatalf("step %d: %s: decided under %p, basis %v; want %p, exact", i, describe(&c), d.Plan(), d.Basis(), m.plan)
 		}
 		if d.Allowed && c.Mode != escapement.Peek {
 			receipts = append(receipts, d)

@@ -154,10 +154,10 @@ type fields struct {
 	Allowed                       bool
 	Limit, Remaining              int64
 	RetryAfter, ResetAfter, Delay time.Duration
-	Units, Dropped                int64
+	Units                         int64
 	Receipt                       algo.Receipt
 }
 
 func fieldsOf(d escapement.Decision) fields {
-	return fields{d.Allowed, d.Limit(), d.Remaining(), d.RetryAfter(), d.ResetAfter(), d.Delay(), d.Units(), d.Dropped(), d.Receipt()}
+	return fields{d.Allowed, d.Limit(), d.Remaining(), d.RetryAfter(), d.ResetAfter(), d.Delay(), d.Units(), d.Receipt()}
 }

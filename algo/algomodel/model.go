@@ -14,20 +14,20 @@ import (
 
 // Answer is every field of a verdict. Answers compare with ==.
 type Answer struct {
-	Admitted       bool
-	Units, Dropped int64
-	Remaining      int64
-	RetryAfter     algo.Span
-	ResetAfter     algo.Span
-	Delay          algo.Span
-	Now            algo.Store
-	Receipt        algo.Receipt
+	Admitted   bool
+	Units      int64
+	Remaining  int64
+	RetryAfter algo.Span
+	ResetAfter algo.Span
+	Delay      algo.Span
+	Now        algo.Store
+	Receipt    algo.Receipt
 }
 
 // Of collects the fields of a verdict.
 func Of(v algo.Verdict) Answer {
 	a := Answer{
-		Admitted: v.Admitted, Units: v.Units(), Dropped: v.Dropped, Remaining: v.Remaining(),
+		Admitted: v.Admitted, Units: v.Units(), Remaining: v.Remaining(),
 		RetryAfter: v.RetryAfter(), ResetAfter: v.ResetAfter(), Delay: v.Delay(), Now: v.Now(), Receipt: v.Receipt(),
 	}
 	if a.Receipt.Units == 0 {
@@ -173,7 +173,6 @@ func (m *Model) Do(o Op) Answer {
 		if o.Units > 0 {
 			a.Units, at = m.judge.charge(now, o.Units, o.Stamp)
 		}
-		a.Dropped = o.Units - a.Units
 	case Refund:
 		a.Admitted = true
 		if o.Receipt.Units > 0 {

@@ -221,7 +221,7 @@ func (x *exchange) without(i int, err error) escapement.Decision {
 	if !allowed {
 		l.counts.closed.Add(1)
 	}
-	return escapement.Decision{Allowed: allowed, Basis: escapement.Fallback}
+	return escapement.Undecided(nil, allowed)
 }
 
 // giveBack returns what the request was charged.
@@ -229,7 +229,7 @@ func (x *exchange) giveBack(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	for i := range x.parts {
 		d := &x.parts[i]
-		if !d.Allowed || d.Basis == escapement.Fallback || d.Units() == 0 {
+		if !d.Allowed || d.Basis() == escapement.Fallback || d.Units() == 0 {
 			continue
 		}
 		refund := [1]escapement.Claim{{Plan: d.Plan(), Key: x.claims[i].Key, Mode: escapement.Refund, Receipt: d.Receipt()}}
@@ -245,7 +245,7 @@ func (x *exchange) judge(admitted bool) *refusal {
 	var undecided *limit
 	for i, l := range x.limits {
 		d := &x.parts[i]
-		if d.Basis == escapement.Fallback {
+		if d.Basis() == escapement.Fallback {
 			if !d.Allowed && undecided == nil {
 				undecided = l
 			}

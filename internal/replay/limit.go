@@ -78,7 +78,7 @@ func (l *limitRun) want(n uint32, now algo.Store, cost int64) {
 	r := l.recs.at(n)
 	s := algo.State{At: algo.Store(r.wantAt), A: r.wA, B: r.wB, Ring: l.recs.ring(n, l.parts-1, l.parts)}
 	v := l.core.Charge(&s, now, cost, 0)
-	if v.Dropped > 0 {
+	if v.Units() < cost {
 		l.unknown = true
 		return
 	}

@@ -77,7 +77,7 @@ func begin(b Backend, c *Case, l escapement.Limit) (*World, Session, *escapement
 type outages struct{ n int }
 
 func (o *outages) Decided(_ *escapement.Claim, d *escapement.Decision, _ error) {
-	if d.Basis == escapement.Fallback {
+	if d.Basis() == escapement.Fallback {
 		o.n++
 	}
 }
