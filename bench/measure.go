@@ -36,28 +36,10 @@ func measure(p peer, w workload, procs int, dur time.Duration) result {
 	if w.name == "denied" {
 		m = closed
 	}
-	keys := []string{"client-0000000000"}
-	if w.keyed {
-		keys = make([]string, nKeys)
-		for i := range keys {
-			keys[i] = fmt.Sprintf("client-%09d", i)
-		}
-		rand.New(rand.NewSource(7)).Shuffle(nKeys, func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
-	}
-	const seqLen = 1 << 20
+	keys := keysOf(w)
 	seqs := make([][]int32, procs)
 	for g := range seqs {
-		seqs[g] = make([]int32, seqLen)
-		r := rand.New(rand.NewSource(int64(g) + 1))
-		z := rand.NewZipf(r, 1.1, 1, uint64(len(keys)-1))
-		for i := range seqs[g] {
-			switch w.name {
-			case "zipf":
-				seqs[g][i] = int32(z.Uint64())
-			case "uniform":
-				seqs[g][i] = int32(r.Intn(nKeys))
-			}
-		}
+		seqs[g] = sequence(w, len(keys), int64(g)+1)
 	}
 	allow := p.build(m)
 	for _, k := range keys {
@@ -75,7 +57,7 @@ func measure(p peer, w workload, procs int, dur time.Duration) result {
 			for i, n := 0, int64(0); ; n++ {
 				for range 512 {
 					allow(keys[seq[i]])
-					i = (i + 1) & (seqLen - 1)
+					i = (i + 1) & (sequenceLen - 1)
 				}
 				if time.Since(start) > dur {
 					ops.Add((n + 1) * 512)
@@ -89,6 +71,37 @@ func measure(p peer, w workload, procs int, dur time.Duration) result {
 	runtime.ReadMemStats(&b)
 	n := float64(ops.Load())
 	return result{CPU: cpu / n, Allocs: float64(b.Mallocs-a.Mallocs) / n}
+}
+
+// keysOf are the keys that a workload asks about, in no order.
+func keysOf(w workload) []string {
+	if !w.keyed {
+		return []string{"client-0000000000"}
+	}
+	keys := make([]string, nKeys)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("client-%09d", i)
+	}
+	rand.New(rand.NewSource(7)).Shuffle(nKeys, func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+	return keys
+}
+
+const sequenceLen = 1 << 20
+
+// sequence is the order in which one goroutine asks about n keys, over and over.
+func sequence(w workload, n int, seed int64) []int32 {
+	seq := make([]int32, sequenceLen)
+	r := rand.New(rand.NewSource(seed))
+	z := rand.NewZipf(r, 1.1, 1, uint64(n-1))
+	for i := range seq {
+		switch w.name {
+		case "zipf":
+			seq[i] = int32(z.Uint64())
+		case "uniform":
+			seq[i] = int32(r.Intn(n))
+		}
+	}
+	return seq
 }
 
 // memory feeds distinct keys, each made fresh so that what the limiter keeps of it
