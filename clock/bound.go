@@ -26,6 +26,9 @@ const (
 	Disrupted State = "disrupted"
 )
 
+// States lists every state.
+func States() []State { return []State{Unknown, Synchronised, Slewing, Holdover, Disrupted} }
+
 // Interval is where the true time lies, if the references keep their promises. In the
 // states Unknown and Disrupted it is all of time.
 type Interval struct {

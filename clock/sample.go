@@ -101,7 +101,8 @@ const (
 )
 
 // ask measures a store's clock: the best of eight exchanges spread over 200 ms. Exchanges
-// that fail are left out as long as one succeeds.
+// that fail are left out as long as one succeeds. If they cannot all be true of one clock
+// there is no telling which of them still is, and the measurement fails.
 func ask(ctx context.Context, src Source, c StoreClock) (Sample, error) {
 	first, _ := look(src)
 	var got []Exchange
@@ -132,10 +133,35 @@ func ask(ctx context.Context, src Source, c StoreClock) (Sample, error) {
 	if last, _ := look(src); last.HasBoot && !last.frozen() && last.slept()-first.slept() >= suspendUnit {
 		return Sample{}, errSlept
 	}
-	if s, ok := Best(got); ok {
-		return s, nil
+	s, ok := Best(got)
+	switch {
+	case !ok:
+		return Sample{}, failed
+	case !steady(s, got):
+		return Sample{}, errJumped
 	}
-	return Sample{}, failed
+	return s, nil
+}
+
+// errJumped says that a clock was set while it was measured.
+var errJumped = errors.New("its clock was set during the measurement, or another server answered")
+
+// slewAllowed is how much faster or slower than ours a clock may run while it is measured,
+// in parts of 10^9: more than the 8.3 % of chrony's default.
+const slewAllowed = 100_000_000
+
+// steady reports whether every exchange can be true of the clock that s was taken of, to
+// within a step.
+func steady(s Sample, exchanges []Exchange) bool {
+	for _, x := range exchanges {
+		rtt := int64(x.After - x.Before)
+		off := abs(x.Remote - int64(x.Before) - rtt/2 - line(s))
+		apart := abs(int64(x.Before) + rtt/2 - int64(s.At))
+		if off > int64(s.Err)+rtt/2+stepUnit+perBillion(apart, slewAllowed) {
+			return false
+		}
+	}
+	return true
 }
 
 // StoreTime makes a reference of a store's clock. trust bounds the error of that clock against

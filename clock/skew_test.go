@@ -111,6 +111,42 @@ func wait(ctx context.Context, d time.Duration) error {
 
 func steadily(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
 
+// A clock that is set between two of the eight exchanges gives no measurement; one that is
+// slewed as fast as chrony may gives one.
+func TestClockThatJumpsWhileItIsMeasured(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		jump time.Duration // after so many exchanges
+		at   int
+		ppm  int64
+		want error
+	}{
+		{"steady", 0, 0, 0, nil},
+		{"set forward at the end", time.Minute, 7, 0, errJumped},
+		{"set back in the middle", -50 * time.Millisecond, 4, 0, errJumped},
+		{"set back by decades", -900_000_000 * time.Second, 3, 0, errJumped},
+		{"slewed by 8.3 %", 0, 0, 83_333, nil},
+		{"slewed by -8.3 %", 0, 0, -83_333, nil},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began, n := time.Now(), 0
+			s, err := ask(t.Context(), machine{}, StoreClockFunc(func(context.Context) (algo.Store, error) {
+				time.Sleep(100 * time.Microsecond)
+				passed := time.Since(began)
+				now := began.Add(passed + time.Duration(int64(passed)/1_000_000*c.ppm)).Add(time.Hour)
+				time.Sleep(100 * time.Microsecond)
+				if n++; n > c.at && c.jump != 0 {
+					now = now.Add(c.jump)
+				}
+				return algo.Store(now.UnixMicro()), nil
+			}))
+			if !errors.Is(err, c.want) || err == nil && s.N != exchanges {
+				t.Errorf("%s: %+v, %v; want %v", c.name, s, err, c.want)
+			}
+		})
+	}
+}
+
 func TestMonitorMeasuresAndAlarms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, err := NewGuard(Config{})

@@ -103,7 +103,7 @@ func table(out *Output, head string, n int, row func(int) string) {
 	w := tabwriter.NewWriter(out.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, head)
 	for i := range n {
-		fmt.Fprintln(w, visible(row(i)))
+		fmt.Fprintln(w, visible(strings.ReplaceAll(row(i), "\n", "?"))) // a row is one line, whatever a cell says
 	}
 	_ = w.Flush() // a result that cannot be written has no better place to say so
 }

@@ -8,9 +8,11 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/escapement-io/escapement/algo"
 	"github.com/escapement-io/escapement/clock"
@@ -21,6 +23,8 @@ const (
 	MaxFleet      = 500
 	fleetAtOnce   = 16
 	maxClockReply = 1 << 20
+	maxSources    = 64 // of one instance
+	maxSourceName = 300
 )
 
 // Instance is one gateway as it says of itself.
@@ -141,8 +145,16 @@ func fetchClock(ctx context.Context, client *http.Client, u *url.URL) (*clockDoc
 		return nil, fmt.Errorf("its answer is longer than %d bytes", maxClockReply)
 	}
 	d := &clockDocument{}
-	if err := json.Unmarshal(body, d); err != nil || d.Now <= 0 || d.Bound.State == "" {
+	if err := json.Unmarshal(body, d); err != nil || d.Now <= 0 || d.ErrorBound < 0 || !slices.Contains(clock.States(), d.Bound.State) {
 		return nil, errors.New("its answer is not the document of /v1/clock")
 	}
+	if len(d.Sources) > maxSources || slices.ContainsFunc(d.Sources, unfitToPrint) {
+		return nil, fmt.Errorf("it names more than %d sources of time, or one with more than %d bytes or with control characters", maxSources, maxSourceName)
+	}
 	return d, nil
+}
+
+// unfitToPrint is a name that would not stay in its place of a report.
+func unfitToPrint(name string) bool {
+	return len(name) > maxSourceName || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
 }

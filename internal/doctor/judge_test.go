@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -174,6 +175,33 @@ func TestFleetOfStrangers(t *testing.T) {
 	for _, row := range r.Fleet {
 		if row.OffsetMS != nil || row.Problem == "" {
 			t.Errorf("%+v", row)
+		}
+	}
+}
+
+// What an instance says of itself is printed only if it stays in its place.
+func TestFleetOfForgers(t *testing.T) {
+	for name, change := range map[string]func(*clockDocument){
+		"a state of its own":  func(d *clockDocument) { d.Bound.State = "synchronised\nhttp://other  0.000" },
+		"a source of two":     func(d *clockDocument) { d.Sources = []string{"a\nb"} },
+		"an escape sequence":  func(d *clockDocument) { d.Sources = []string{"\x1b[2J"} },
+		"a long source":       func(d *clockDocument) { d.Sources = []string{strings.Repeat("s", 301)} },
+		"many sources":        func(d *clockDocument) { d.Sources = make([]string, 65) },
+		"a bound below zero":  func(d *clockDocument) { d.ErrorBound = -1 },
+		"a time beyond times": func(d *clockDocument) { d.Now = math.MaxInt64 },
+	} {
+		d := clockDocument{BootID: "one"}
+		d.Now, d.Bound.State = algo.Wall(clock.Wall().UnixNano()), clock.Synchronised
+		change(&d)
+		body, err := json.Marshal(&d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body) }))
+		r := Judge(gather(t, Options{Fleet: []string{s.URL}}))
+		s.Close()
+		if row := r.Fleet[0]; row.Problem == "" || row.OffsetMS != nil || row.State != "" {
+			t.Errorf("%s: %+v", name, row)
 		}
 	}
 }

@@ -133,9 +133,6 @@ func (s *Sources) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// states are all that guarded time can be in.
-var states = []clock.State{clock.Unknown, clock.Synchronised, clock.Slewing, clock.Holdover, clock.Disrupted}
-
 func collectClock(out chan<- prometheus.Metric, c clock.Snapshot) {
 	steps.emit(out, float64(c.Tally.StepsForward), "forward")
 	steps.emit(out, float64(c.Tally.StepsBackward), "backward")
@@ -155,7 +152,7 @@ func collectClock(out chan<- prometheus.Metric, c clock.Snapshot) {
 	if c.Bounded {
 		errorBound.emit(out, c.ErrorBound.Seconds(), guardName)
 	}
-	for _, s := range states {
+	for _, s := range clock.States() {
 		state.emit(out, one(c.Bound.State == s), string(s))
 	}
 	epoch.emit(out, float64(c.Epoch))
