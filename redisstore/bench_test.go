@@ -80,6 +80,13 @@ func BenchmarkDecisions(b *testing.B) {
 		{"minimal", func(key string) error {
 			return floor.Exec(ctx, client, []string{key}, []string{"1", "1000000"}).Error()
 		}},
+		{"minimal-as-connected", func(key string) error {
+			return floor.Exec(ctx, s.topology.Load().order[0].client, []string{key}, []string{"1", "1000000"}).Error()
+		}},
+		{"ping-as-connected", func(string) error {
+			c := s.topology.Load().order[0].client
+			return c.Do(ctx, c.B().Ping().Build()).Error()
+		}},
 		{"bucket", func(key string) error {
 			_, err := s.DecideOne(ctx, escapement.Claim{Plan: bucket, Key: key, Cost: 1})
 			return err

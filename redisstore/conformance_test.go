@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -46,4 +47,31 @@ func TestContractCluster(t *testing.T) {
 func TestContractSentinel(t *testing.T) {
 	r := redistest.StartReplicated(t, redistest.Options{}, redistest.Options{})
 	contract(t, Config{Mode: Sentinel, Addrs: []string{r.Sentinel.Addr()}, Primary: redistest.Name})
+}
+
+// The contract holds while the server's clock is stepped again and again.
+func TestContractWhileTheClockSteps(t *testing.T) {
+	w := newWall(t)
+	srv := redistest.Start(t, redistest.Options{Command: w.command})
+	stop := make(chan struct{})
+	var stepping sync.WaitGroup
+	stepping.Go(func() {
+		every := time.NewTicker(300 * time.Millisecond)
+		defer every.Stop()
+		for i := 1; ; i++ {
+			select {
+			case <-stop:
+				return
+			case <-every.C:
+			}
+			// Forward and back, by seconds to minutes, well within the expiry margin.
+			if err := w.move(t.Context(), time.Duration(i*7919%60_000-30_000)*time.Millisecond); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	contract(t, Config{Addrs: []string{srv.Addr()}})
+	close(stop)
+	stepping.Wait()
 }
