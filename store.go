@@ -55,7 +55,7 @@ const (
 type Answer struct {
 	Outcome  Outcome
 	Admitted bool
-	Err      error      // why the outcome is not Decided; wraps ErrStoreUnavailable if trying again may help
+	Err      error      // why the outcome is not Decided, or rests on a fall-back; wraps ErrStoreUnavailable if trying again may help
 	Parts    []Decision // one per claim, in order; the caller's buffer, grown if it is too short
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/escapement-io/escapement"
+	"github.com/escapement-io/escapement/fallback"
 	"github.com/escapement-io/escapement/internal/config/tree"
 )
 
@@ -79,26 +80,8 @@ func adviseShare(o *tree.Object, l *Limit) {
 	case n == 0:
 		at.Warn("nothing says how many instances share the store, so while it is away local_share denies",
 			"write instances: N in the store, or on_failure: deny or allow")
-	case l.share(n) == nil:
+	case fallback.Share(l.Limit, n) == nil:
 		at.Warn(fmt.Sprintf("the share of one of %d instances is nothing, so while the store is away local_share denies", n),
 			"write on_failure: deny or allow, or raise the limit")
 	}
-}
-
-// share is the part of the limit that one of n instances enforces by itself; nil if that
-// is nothing.
-func (l *Limit) share(n int64) *escapement.Plan {
-	part := l.Limit
-	part.Rate.Count /= n
-	if part.Burst > 0 {
-		part.Burst /= n
-	}
-	if part.Rate.Count == 0 || l.Burst > 0 && part.Burst == 0 {
-		return nil
-	}
-	p, err := part.Compile()
-	if err != nil {
-		return nil
-	}
-	return p
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/escapement-io/escapement"
+	"github.com/escapement-io/escapement/fallback"
 )
 
 // Summary says in plain terms what a limit enforces.
@@ -59,7 +60,7 @@ func (l *Limit) onFailure() string {
 		return "local_share, which denies: the number of instances is not known"
 	}
 	n := l.Store.Instances
-	if p := l.share(int64(n)); p != nil {
+	if p := fallback.Share(l.Limit, int64(n)); p != nil {
 		count, _ := p.Core().Rate()
 		return fmt.Sprintf("local_share of 1/%d, which is %d", n, count)
 	}

@@ -14,9 +14,9 @@ import (
 
 // asked is what became of the limits of one request.
 type asked struct {
-	limits []*limit // in the order of the route, without those that were skipped
+	limits []*limit // in the order of the route, or of their stores; without those that were skipped
 	claims []escapement.Claim
-	parts  []escapement.Decision // of each claim
+	parts  []escapement.Decision // of the claims, as far as they were asked
 	wait   time.Duration         // how long the request must be held
 	refuse *limit                // the first limit that refused, or nil
 
@@ -160,6 +160,9 @@ func (l *limit) planFor(v policy.Vars) (*escapement.Plan, error) {
 
 // ask decides the claims and reports whether all limits in force admit them.
 func (x *exchange) ask(ctx context.Context) bool {
+	if x.rt.shared {
+		return x.askStores(ctx)
+	}
 	if x.g.fast != nil && len(x.claims) == 1 {
 		d, err := x.g.fast.DecideOne(ctx, x.claims[0])
 		if err != nil {
@@ -206,7 +209,7 @@ func (x *exchange) apart(ctx context.Context) bool {
 		admitted = admitted && (d.Allowed || x.limits[i].Shadow)
 	}
 	if !admitted {
-		x.giveBack(ctx)
+		x.giveBack(ctx, 0, len(x.parts))
 	}
 	return admitted
 }
@@ -215,38 +218,46 @@ func (x *exchange) apart(ctx context.Context) bool {
 // one process has no share to fall back to, so local_share denies.
 func (x *exchange) without(i int, err error) escapement.Decision {
 	l := x.limits[i]
-	l.counts.fallback.Add(1)
-	x.g.quiet.log("a limit could not be decided", "limit", l.Name, "on_failure", l.OnFailure.String(), "error", err)
-	allowed := l.Shadow || l.OnFailure == escapement.Allow || l.AllowDegradation
-	if !allowed {
-		l.counts.closed.Add(1)
-	}
-	return escapement.Undecided(nil, allowed)
+	x.undecided(i, err)
+	return escapement.Undecided(nil, l.Shadow || l.OnFailure == escapement.Allow || l.AllowDegradation)
 }
 
-// giveBack returns what the request was charged.
-func (x *exchange) giveBack(ctx context.Context) {
+// giveBack returns what the claims from from to to were charged.
+func (x *exchange) giveBack(ctx context.Context, from, to int) {
 	ctx = context.WithoutCancel(ctx)
-	for i := range x.parts {
+	for i := from; i < to; i++ {
 		d := &x.parts[i]
-		if !d.Allowed || d.Basis() == escapement.Fallback || d.Units() == 0 {
+		if !d.Allowed || d.Units() == 0 {
 			continue
+		}
+		store := x.g.store // of shares too
+		if s := x.limits[i].shared; s != nil && d.Basis() != escapement.Fallback {
+			store = s
 		}
 		refund := [1]escapement.Claim{{Plan: d.Plan(), Key: x.claims[i].Key, Mode: escapement.Refund, Receipt: d.Receipt()}}
 		x.request[0].Claims = refund[:]
 		answer := [1]escapement.Answer{}
 		// A store that is away keeps the units: the strict side.
-		x.g.store.Decide(ctx, x.request[:], answer[:])
+		store.Decide(ctx, x.request[:], answer[:])
 	}
 }
 
 // judge counts the decisions and finds what to answer: nil if the request may pass.
 func (x *exchange) judge(admitted bool) *refusal {
 	var undecided *limit
-	for i, l := range x.limits {
+	for i, l := range x.limits[:len(x.parts)] {
 		d := &x.parts[i]
 		if d.Basis() == escapement.Fallback {
-			if !d.Allowed && undecided == nil {
+			l.counts.fallback.Add(1)
+			if !d.Allowed {
+				l.counts.closed.Add(1)
+			}
+			switch {
+			case d.Units() > 0 && d.Allowed:
+				x.wait = max(x.wait, d.Delay())
+			case d.Units() > 0 && x.refuse == nil:
+				x.refuse = l // its share is spent
+			case !d.Allowed && undecided == nil:
 				undecided = l
 			}
 			continue
@@ -285,7 +296,7 @@ const maxHeld = 10_000
 func (x *exchange) hold(ctx context.Context) *refusal {
 	defer x.g.held.Add(-1)
 	if x.g.held.Add(1) > maxHeld {
-		x.giveBack(ctx)
+		x.giveBack(ctx, 0, len(x.parts))
 		return &tooManyHeld
 	}
 	var cancelled bool
@@ -295,9 +306,9 @@ func (x *exchange) hold(ctx context.Context) *refusal {
 	case <-t.C:
 	case <-ctx.Done():
 		cancelled = true
-		x.giveBack(ctx)
+		x.giveBack(ctx, 0, len(x.parts))
 	}
-	for i, l := range x.limits {
+	for i, l := range x.limits[:len(x.parts)] {
 		if x.parts[i].Allowed && !l.Shadow && x.parts[i].Delay() > 0 {
 			l.counts.delayed.Add(1)
 			if cancelled {

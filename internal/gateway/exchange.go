@@ -20,12 +20,14 @@ import (
 type exchange struct {
 	vars
 	asked
-	g     *Gateway
-	snap  *snapshot
-	w     http.ResponseWriter
-	body  *clientBody // nil without one
-	not   tried
-	proxy httputil.ReverseProxy
+	g    *Gateway
+	snap *snapshot
+	// entered holds the stores of snap open.
+	entered bool
+	w       http.ResponseWriter
+	body    *clientBody // nil without one
+	not     tried
+	proxy   httputil.ReverseProxy
 }
 
 // flushEvery is how long part of a response of known length may wait for more of it. One
@@ -55,7 +57,8 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer g.inflight.Done()
 	x := g.exchanges.Get().(*exchange)
 	defer x.end()
-	x.snap = g.current.Load()
+	x.snap = g.enter()
+	x.entered = len(x.snap.stores) > 0
 	if r.ProtoMajor == 2 {
 		stream := newWatchedStream(w, g.opts.clientTimeout)
 		defer stream.end()
@@ -63,7 +66,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	x.vars.r, x.w = r, w
 	x.body = watchBody(w, r, g.opts.clientTimeout)
-	if no := x.admit(r); no != nil {
+	no := x.admit(r)
+	x.leave()
+	if no != nil {
 		x.body.drain()
 		x.refused(w, no)
 		return
@@ -71,7 +76,16 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.proxy.ServeHTTP(w, r)
 }
 
+// leave says that no store is asked any more.
+func (x *exchange) leave() {
+	if x.entered {
+		x.entered = false
+		x.g.leave(x.snap)
+	}
+}
+
 func (x *exchange) end() {
+	x.leave()
 	x.body.release()
 	x.vars = vars{hostname: x.vars.hostname}
 	x.asked.reset()

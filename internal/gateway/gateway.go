@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/escapement-io/escapement"
+	"github.com/escapement-io/escapement/fallback"
 	"github.com/escapement-io/escapement/internal/config"
 )
 
@@ -24,6 +25,7 @@ import (
 type Gateway struct {
 	store    escapement.Store
 	fast     escapement.FastStore // store, if it has the shorter way
+	policy   *fallback.Policy     // where store has no answer
 	logger   *slog.Logger
 	quiet    *quiet
 	opts     options
@@ -36,7 +38,8 @@ type Gateway struct {
 
 	exchanges sync.Pool
 	inflight  sync.WaitGroup
-	held      atomic.Int64 // requests waiting for their turn
+	closing   sync.WaitGroup // stores that no configuration uses any more
+	held      atomic.Int64   // requests waiting for their turn
 	ready     atomic.Bool
 
 	listener, admin net.Listener
@@ -93,6 +96,7 @@ func New(c *config.Config, store escapement.Store, logger *slog.Logger, opts ...
 		o(&g.opts)
 	}
 	g.fast, _ = store.(escapement.FastStore)
+	g.policy = fallback.NewPolicy(nil, 0)
 	g.hostname, _ = os.Hostname() // without one the variable does not resolve
 	g.exchanges.New = g.newExchange
 	s, err := compile(c, nil)
@@ -109,6 +113,7 @@ func New(c *config.Config, store escapement.Store, logger *slog.Logger, opts ...
 			return nil, fmt.Errorf("gateway: admin: %w", err)
 		}
 	}
+	g.attach(s, nil)
 	g.install(s)
 	return g, nil
 }
@@ -208,6 +213,7 @@ func (g *Gateway) shutdown(servers []*http.Server, cut context.CancelFunc) error
 		<-done
 	}
 	g.current.Load().retire(nil)
+	errs = append(errs, g.closeStores())
 	if c, ok := g.store.(io.Closer); ok {
 		errs = append(errs, c.Close())
 	}

@@ -14,6 +14,7 @@ import (
 // the native form in their style, those of limit-count in its own three fields. Shadow
 // limits are not mentioned.
 func (x *exchange) writeHeaders(h http.Header) {
+	x.writeBasis(h)
 	var named [escapement.MaxClaims]httplimit.Named
 	for _, style := range [...]httplimit.Style{httplimit.IETF, httplimit.Draft03, httplimit.X} {
 		n := 0
@@ -36,6 +37,18 @@ func (x *exchange) writeHeaders(h http.Header) {
 		}
 		if l == x.refuse {
 			break // limit-count stops at the limit that refuses
+		}
+	}
+}
+
+// basisField says what the answer rests on, where that is not the state itself.
+const basisField = "Escapement-Basis"
+
+func (x *exchange) writeBasis(h http.Header) {
+	for i := range x.parts {
+		if b := x.parts[i].Basis(); b != escapement.Exact && !x.limits[i].Shadow {
+			h[basisField] = []string{b.String()}
+			return
 		}
 	}
 }

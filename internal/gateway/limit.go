@@ -23,6 +23,8 @@ type limit struct {
 	refusal  refusal
 	counts   *counts
 	variants *variants
+	shared   *shared // nil: the memory of the process
+	rank     int     // of its store: 0 in memory
 }
 
 // counts is what a limit did since the process started; it outlives reloads.

@@ -26,8 +26,10 @@ func (g *Gateway) Reload(c *config.Config) error {
 	if err == nil {
 		var next *snapshot
 		if next, err = compile(c, old); err == nil {
+			g.attach(next, old)
 			g.install(next)
 			old.retire(next)
+			g.replaced(old, next)
 			g.reloads.ok.Add(1)
 			g.logger.Info("configuration reloaded", "routes", len(c.Routes), "limits", len(c.Limits))
 			return nil
@@ -42,10 +44,13 @@ func (g *Gateway) refuseReload(err error) {
 	g.logger.Error("configuration not reloaded; the one before stays in force", "error", err)
 }
 
-// install announces the plans of s to the store and puts s in force.
+// install announces the plans of s to the stores and puts s in force.
 func (g *Gateway) install(s *snapshot) {
 	if a, ok := g.store.(adopter); ok {
-		a.Adopt(s.plans()...)
+		a.Adopt(s.plans(nil)...)
+	}
+	for _, sh := range s.stores {
+		sh.Adopt(s.plans(sh)...)
 	}
 	g.current.Store(s)
 }

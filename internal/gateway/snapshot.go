@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 
 	"github.com/escapement-io/escapement"
 	"github.com/escapement-io/escapement/httplimit"
@@ -20,6 +21,11 @@ type snapshot struct {
 	limits     []*limit
 	transports map[link]*http.Transport
 	cert       *tls.Certificate // nil: plain HTTP
+
+	stores []*shared // in the order of the configuration
+	users  atomic.Int64
+	unused atomic.Pointer[[]*shared] // set once another snapshot is in force
+	closed atomic.Bool
 }
 
 // route is a route of the configuration, compiled.
@@ -27,6 +33,7 @@ type route struct {
 	*config.Route
 	limits   []*limit
 	rules    []uint32 // of each limit: the bit of its list of rules, or 0
+	shared   bool     // some limit's state is outside of this process
 	strict   uint32   // lists of which at least one rule must apply
 	upstream *upstream
 }
@@ -105,6 +112,7 @@ func (s *snapshot) route(c *config.Route, limits map[*config.Limit]*limit, reuse
 				rt.strict |= bit
 			}
 		}
+		rt.shared = rt.shared || cl.Store != nil
 		rt.limits, rt.rules = append(rt.limits, l), append(rt.rules, bit)
 	}
 	if c.Upstream == nil {
@@ -124,11 +132,11 @@ func (s *snapshot) route(c *config.Route, limits map[*config.Limit]*limit, reuse
 	return rt, nil
 }
 
-// plans are what a store should know of.
-func (s *snapshot) plans() []*escapement.Plan {
+// plans are what a store should know of; nil stands for the memory of the process.
+func (s *snapshot) plans(of *shared) []*escapement.Plan {
 	var plans []*escapement.Plan
 	for _, l := range s.limits {
-		if l.plan != nil {
+		if l.plan != nil && l.shared == of {
 			plans = append(plans, l.plan)
 		}
 	}
