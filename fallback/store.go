@@ -2,6 +2,7 @@ package fallback
 
 import (
 	"context"
+	"errors"
 
 	"github.com/escapement-io/escapement"
 )
@@ -24,7 +25,8 @@ func New(shared escapement.Store, policy *Policy) *Store {
 
 // Decide answers each request by the shared store, and those it has no decision on by
 // their limits' OnFailure: the answer is Decided then, its parts have the basis Fallback,
-// and Err says why.
+// and Err says why. What is at fault in the request itself, and a caller that gave up, are
+// answered as the shared store does.
 func (s *Store) Decide(ctx context.Context, requests []escapement.Request, answers []escapement.Answer) {
 	n := min(len(requests), len(answers))
 	var own []int
@@ -46,17 +48,19 @@ func (s *Store) Decide(ctx context.Context, requests []escapement.Request, answe
 		}
 	}
 	for i := range n {
-		if answers[i].Outcome != escapement.Decided {
+		if answers[i].Outcome != escapement.Decided && failed(answers[i].Err) {
 			s.policy.Answer(ctx, requests[i].Claims, &answers[i])
 		}
 	}
 }
 
-// DecideOne answers a claim that stands alone. The error is nil where OnFailure decides.
+// DecideOne answers a claim that stands alone, as Decide does. The error is nil where
+// OnFailure decides.
 func (s *Store) DecideOne(ctx context.Context, c escapement.Claim) (escapement.Decision, error) {
 	if s.fast != nil && !s.policy.owns([]escapement.Claim{c}) {
-		if d, err := s.fast.DecideOne(ctx, c); err == nil {
-			return d, nil
+		d, err := s.fast.DecideOne(ctx, c)
+		if err == nil || !failed(err) {
+			return d, err
 		}
 		a := escapement.Answer{}
 		s.policy.Answer(ctx, []escapement.Claim{c}, &a)
@@ -65,5 +69,13 @@ func (s *Store) DecideOne(ctx context.Context, c escapement.Claim) (escapement.D
 	requests := [1]escapement.Request{{Claims: []escapement.Claim{c}}}
 	answers := [1]escapement.Answer{}
 	s.Decide(ctx, requests[:], answers[:])
-	return answers[0].Parts[0], nil
+	if a := &answers[0]; a.Outcome == escapement.Decided {
+		return a.Parts[0], nil
+	}
+	return escapement.Decision{}, answers[0].Err
+}
+
+// failed reports whether the store is to blame, and not the request.
+func failed(err error) bool {
+	return !errors.Is(err, escapement.ErrRequest) && !errors.Is(err, escapement.ErrCost) && !errors.Is(err, context.Canceled)
 }
