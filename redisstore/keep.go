@@ -57,7 +57,7 @@ func (s *Store) round(due, mayVote bool) {
 		sh.mu.Lock()
 		probe := sh.breaker.probe(clock.Mono())
 		busy := sh.stamping
-		run := !busy && (probe || due && !sh.breaker.open)
+		run := !busy && sh.lineKey != "" && (probe || due && !sh.breaker.open)
 		sh.stamping = busy || run
 		sh.mu.Unlock()
 		if !run {

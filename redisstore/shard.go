@@ -42,7 +42,9 @@ type shard struct {
 	store   *Store
 	name    string
 	client  rueidis.Client
-	lineKey string
+	lineKey string // empty while it serves no slot
+	used    atomic.Uint64
+	seen    uint64 // used at the last look; guarded by Store.links
 
 	mu       sync.Mutex
 	queue    []*ticket
@@ -279,6 +281,7 @@ func (s *shard) evaluate(sc script, encode func(bounds) (keys, args []string), i
 // deadline would cut it for everybody.
 func (s *shard) do(sc script, keys, args []string, full, asking bool) rueidis.RedisResult {
 	ctx := context.Background()
+	s.used.Add(1)
 	var cmd rueidis.Completed
 	if full {
 		cmd = s.client.B().Eval().Script(sc.text).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()

@@ -149,15 +149,27 @@ func (s *Store) refresh(client rueidis.Client, asked string) error {
 		sh.lineKey = k
 		sh.mu.Unlock()
 	}
-	s.topology.Store(t)
 	if old != nil {
-		for addr, sh := range old.shards {
-			if t.shards[addr] == nil {
-				sh.close()
-			}
-		}
+		retire(old, t)
 	}
+	s.topology.Store(t)
 	return nil
+}
+
+// retire closes the shards that serve no slot any more, unless they were used since the
+// last look: a slot may be on its way there.
+func retire(old, t *topology) {
+	for addr, sh := range old.shards {
+		if t.shards[addr] != nil {
+			continue
+		}
+		if n := sh.used.Load(); n != sh.seen {
+			sh.seen = n
+			t.shards[addr] = sh
+			continue
+		}
+		sh.close()
+	}
 }
 
 func contains(all []*shard, s *shard) bool {
@@ -253,7 +265,6 @@ func (s *Store) reach(addr string) *shard {
 	if err != nil {
 		return nil
 	}
-	sh.lineKey = lineKey(s.cfg.Prefix, func(sl uint16) bool { return old.slots[sl] == sh })
 	s.topology.Store(t)
 	return sh
 }
