@@ -75,6 +75,41 @@ func TestASlotMoves(t *testing.T) {
 	}
 }
 
+// A node of a cluster dies, and its replica, whose clock is off, takes over: what was
+// counted holds, on the same line, without a restart.
+func TestAClusterFailsOver(t *testing.T) {
+	w := newWall(t)
+	w.step(t, -45*time.Second)
+	c := redistest.StartCluster(t, 3, func(int) redistest.Options { return redistest.Options{} })
+	c.AddReplica(t, 0, redistest.Options{Command: w.command})
+	s := open(t, Config{Mode: Cluster, Addrs: c.Addrs()[1:], Deadline: time.Second})
+	p := plan(t, yearly("fail", 1000))
+	flow := plan(t, escapement.Limit{Name: "flow", Rate: escapement.PerSecond(1), Burst: 60})
+	name := ""
+	for i := 0; name == ""; i++ {
+		if k := fmt.Sprint("user", i); c.Owner(int(slot(key("esc:", "fail", k)))) == 0 {
+			name = k
+		}
+	}
+	for range 5 {
+		take(t, s, p, name, 1)
+	}
+	drained := take(t, s, flow, name, 60)
+	c.Nodes[0].Must(t, "WAIT", "1", "5000")
+	c.Nodes[0].Kill()
+	if n := used(t, s, p, name); n != 5 {
+		t.Errorf("%d units are taken, want 5", n)
+	}
+	redistest.Eventually(t, "a unit comes back", func() bool {
+		return one(t, s, escapement.Claim{Plan: flow, Key: name, Cost: 1}).Admitted
+	})
+	d := take(t, s, flow, name, 0)
+	passed := int64(d.At()-drained.At()) / 1_000_000
+	if passed < 0 || passed > 40 || d.Remaining() > passed {
+		t.Errorf("%d s passed on the line, %d units are there", passed, d.Remaining())
+	}
+}
+
 // Hostile identities: every limit of one is in one slot, and no two share a record.
 func TestKeysShareASlotPerIdentity(t *testing.T) {
 	seen := map[string]string{}

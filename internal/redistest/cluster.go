@@ -51,6 +51,31 @@ func StartCluster(tb testing.TB, n int, opts func(i int) Options) *Cluster {
 	return c
 }
 
+// AddReplica runs a replica of a node until the test ends, and waits until it follows.
+func (c *Cluster) AddReplica(tb testing.TB, of int, o Options) *Server {
+	tb.Helper()
+	o.Args = append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-require-full-coverage", "no"}, o.Args...)
+	s := Start(tb, o)
+	c.Nodes[of].Must(tb, "CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(s.Port))
+	Eventually(tb, "the replica knows its primary", func() bool {
+		_, err := s.Do("CLUSTER", "REPLICATE", c.ids[of])
+		return err == nil
+	})
+	Eventually(tb, "the replica follows", func() bool {
+		info, err := s.Do("INFO", "replication")
+		return err == nil && strings.Contains(info, "master_link_status:up")
+	})
+	Eventually(tb, "every node knows the replica", func() bool {
+		for _, n := range c.Nodes {
+			if nodes, err := n.Do("CLUSTER", "NODES"); err != nil || strings.Count(nodes, "slave") != 1 {
+				return false
+			}
+		}
+		return true
+	})
+	return s
+}
+
 // Addrs are the nodes' addresses.
 func (c *Cluster) Addrs() (all []string) {
 	for _, s := range c.Nodes {

@@ -145,7 +145,8 @@ const longest = 100
 
 func problems(o *Options, r *Report) []string {
 	all := []string{}
-	if d := float64(r.Admitted) - r.Right; d > slack || d < -slack {
+	// A decision without an answer may have been charged.
+	if d := float64(r.Admitted) - r.Right; d > slack || d < -slack-float64(r.Failed) {
 		all = append(all, fmt.Sprintf("%d were admitted, %.1f are right: %+.1f", r.Admitted, r.Right, d))
 	}
 	interval := float64(o.Rate.Per) / float64(o.Rate.Count) / 1e6
