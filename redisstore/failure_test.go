@@ -344,7 +344,7 @@ func TestUserAndDatabase(t *testing.T) {
 	srv.Must(t, "ACL", "SETUSER", "app", "on", ">secret", "~esc:*", "+@all")
 	s := open(t, Config{Addrs: []string{srv.Addr()}, Username: "app", Password: "secret", DB: 3})
 	take(t, s, plan(t, perHour("login", 3)), "k", 1)
-	if n := srv.Must(t, "INFO", "keyspace"); !strings.Contains(n, "db3:keys=2") {
+	if n := srv.Must(t, "INFO", "keyspace"); !strings.Contains(n, "db3:keys=3") {
 		t.Errorf("keyspace: %q", n)
 	}
 	if _, err := Open(Config{Addrs: []string{srv.Addr()}, Username: "app", Password: "wrong"}); err == nil {

@@ -139,6 +139,9 @@ func (s *Store) stamp(sh *shard) (lost bool, err error) {
 		return false, err
 	}
 	receive := int64(s.line.Now())
+	if sh == s.topology.Load().order[0] {
+		s.instances.Store(int64(st.callers))
+	}
 	s.mu.Lock()
 	ok = s.witness.recorded(sh.name, send, receive, st)
 	moved, by := s.witness.tally.Steps != steps, s.witness.tally.LastStep
@@ -156,18 +159,41 @@ func (s *Store) ask(sh *shard, args ...string) (stamp, error) {
 	sh.mu.Lock()
 	key := sh.lineKey
 	sh.mu.Unlock()
-	resp := sh.client.Do(ctx, sh.client.B().Evalsha().Sha1(lineScript.sha).Numkeys(1).Key(key).Arg(args...).Build())
+	resp := sh.client.Do(ctx, sh.client.B().Evalsha().Sha1(lineScript.sha).Numkeys(2).Key(key, key+callersKey).Arg(args...).Build())
 	if re, ok := rueidis.IsRedisErr(resp.Error()); ok && re.IsNoScript() {
-		resp = sh.client.Do(ctx, sh.client.B().Eval().Script(lineScript.text).Numkeys(1).Key(key).Arg(args...).Build())
+		resp = sh.client.Do(ctx, sh.client.B().Eval().Script(lineScript.text).Numkeys(2).Key(key, key+callersKey).Arg(args...).Build())
 	}
 	w, err := resp.AsIntSlice()
 	if err != nil {
 		return stamp{}, err
 	}
-	if len(w) != 6 {
+	if len(w) != 7 {
 		return stamp{}, fmt.Errorf("redisstore: the line's script answered %d words", len(w))
 	}
-	return stamp{raw: w[0], epoch: w[1], adj: w[2], line: w[3], at: w[4], other: w[5] == 1}, nil
+	return stamp{raw: w[0], epoch: w[1], adj: w[2], line: w[3], at: w[4], other: w[5] == 1, callers: int(w[6])}, nil
+}
+
+// callersKey ends the key of who stamped lately.
+const callersKey = "callers"
+
+// Instances is how many stores share this deployment, as last heard of: those that have
+// stamped the line within five seconds. Known is false before the first stamp, and where
+// scripts may not ask for the time.
+func (s *Store) Instances() (n int, known bool) {
+	n = int(s.instances.Load())
+	return n, n > 0
+}
+
+// leave takes this caller out of the count, if the store answers.
+func (s *Store) leave() {
+	sh := s.topology.Load().order[0]
+	sh.mu.Lock()
+	away := sh.breaker.open
+	sh.mu.Unlock()
+	if !away && !s.unasked {
+		// It goes by itself in five seconds otherwise.
+		_, _ = s.ask(sh, "leave", "", "", "", "", s.caller)
+	}
 }
 
 // follow looks at the topology of a cluster when it is due or somebody asked, by any node

@@ -22,6 +22,7 @@ type Snapshot struct {
 	Lost    uint64        `json:"lost_time"`
 	// Primaries are the servers that serve keys.
 	Primaries []PrimarySnapshot `json:"primaries"`
+	Instances int               `json:"instances"` // 0 if not known
 	Findings  []string          `json:"findings,omitempty"`
 }
 
@@ -57,6 +58,7 @@ func (s *Store) Snapshot() Snapshot {
 		nodes[name] = *n
 	}
 	s.mu.Unlock()
+	out.Instances, _ = s.Instances()
 	if s.unasked {
 		out.Dated = "caller"
 	}

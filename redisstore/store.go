@@ -28,12 +28,13 @@ type Store struct {
 	links    sync.Mutex // held to change the topology
 	findings []string
 
-	stop     chan struct{}
-	kick     chan struct{} // asks for a look at the topology
-	done     sync.WaitGroup
-	closed   atomic.Bool
-	looking  atomic.Bool
-	settling atomic.Bool
+	stop      chan struct{}
+	kick      chan struct{} // asks for a look at the topology
+	done      sync.WaitGroup
+	closed    atomic.Bool
+	looking   atomic.Bool
+	settling  atomic.Bool
+	instances atomic.Int64 // as last heard of
 }
 
 var _ escapement.FastStore = (*Store)(nil)
@@ -254,6 +255,7 @@ func (s *Store) Close() error {
 	}
 	close(s.stop)
 	s.done.Wait()
+	s.leave()
 	s.links.Lock()
 	defer s.links.Unlock()
 	for _, sh := range s.topology.Load().shards {

@@ -186,3 +186,25 @@ func TestEvictionIsAFinding(t *testing.T) {
 		t.Errorf("findings: %q", f)
 	}
 }
+
+func TestInstancesAreCounted(t *testing.T) {
+	srv := redistest.Start(t, redistest.Options{})
+	cfg := Config{Addrs: []string{srv.Addr()}}
+	first, second := open(t, cfg), open(t, cfg)
+	counts := func(want int) func() bool {
+		return func() bool {
+			n, known := first.Instances()
+			return known && n == want
+		}
+	}
+	redistest.Eventually(t, "two instances", counts(2))
+	if err := second.Close(); err != nil {
+		t.Fatal(err)
+	}
+	redistest.Eventually(t, "one instance", counts(1))
+	srv.Kill()
+	time.Sleep(200 * time.Millisecond)
+	if n, known := first.Instances(); n != 1 || !known {
+		t.Errorf("without the store: %d instances, known %v; want the last count", n, known)
+	}
+}

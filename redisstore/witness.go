@@ -145,6 +145,7 @@ type stamp struct {
 	raw, epoch, adj int64
 	line, at        int64 // the last stamp, and the raw reading it was made at
 	other           bool  // it was another caller's
+	callers         int
 }
 
 // recorded takes in the record of a primary's shard, which was asked for between send and
