@@ -80,3 +80,21 @@ func TestGroupsShare(t *testing.T) {
 		t.Errorf("%d limits, %v", len(c.Limits), c.Limits[0].Name)
 	}
 }
+
+// TestHostNames: hosts are kept as those of requests are compared, whatever their
+// spelling.
+func TestHostNames(t *testing.T) {
+	for in, want := range map[string]string{
+		"A.Example": "a.example", "a.example.": "a.example", "*.A.example.": "*.a.example", "[::1]": "::1", "::1": "::1",
+	} {
+		c, findings := Parse("x.yaml", fmt.Appendf(nil, "routes:\n  - {uri: /, host: %q, upstream: {nodes: {\"127.0.0.1:1\": 1}}}\n", in), Options{})
+		if c == nil || c.Routes[0].Hosts[0] != want {
+			t.Errorf("%q: got %v", in, findings)
+		}
+	}
+	for _, in := range []string{"a:80", "[::1]:80", "[::1", "*.::1", "a:b:c", "http://a", "*", "*.", ".", "[a]", "a@b"} {
+		if c, _ := Parse("x.yaml", fmt.Appendf(nil, "routes:\n  - {uri: /, host: %q, upstream: {nodes: {\"127.0.0.1:1\": 1}}}\n", in), Options{}); c != nil {
+			t.Errorf("%q is taken as the host %q", in, c.Routes[0].Hosts)
+		}
+	}
+}

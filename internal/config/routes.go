@@ -4,11 +4,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/escapement-io/escapement"
 	"github.com/escapement-io/escapement/internal/config/tree"
+	"github.com/escapement-io/escapement/internal/policy"
 )
 
 func (b *builder) readRoutes(v tree.Value) {
@@ -47,7 +50,7 @@ func (b *builder) readRoute(o *tree.Object) *Route {
 	if v, ok := o.Get("id"); ok {
 		r.ID, _ = id(v)
 	}
-	r.URIs = oneOrMany(o, "uri", "uris", uri)
+	r.URIs = oneOrMany(o, "uri", "uris", b.uri)
 	if len(r.URIs) == 0 && !o.Has("uri") && !o.Has("uris") {
 		o.Fail("uri is missing", "write the path to match, such as uri: /api/*")
 	}
@@ -109,7 +112,7 @@ func oneOrMany(o *tree.Object, one, many string, check func(v tree.Value) (strin
 }
 
 // uri reads an exact path, or a prefix that ends in *.
-func uri(v tree.Value) (string, bool) {
+func (b *builder) uri(v tree.Value) (string, bool) {
 	s, ok := v.Text()
 	switch {
 	case !ok:
@@ -125,9 +128,33 @@ func uri(v tree.Value) (string, bool) {
 	case slices.ContainsFunc(strings.Split(s, "/"), func(part string) bool { return strings.HasPrefix(part, ":") }):
 		v.Unsupported("a path parameter is not supported", "use a prefix that ends in *")
 	default:
-		return s, true
+		return s, b.matchable(v, s)
 	}
 	return "", false
+}
+
+// matchable points at what no path can match: paths are compared clean and decoded.
+func (b *builder) matchable(v tree.Value, s string) bool {
+	sample, prefix := s, strings.HasSuffix(s, "*")
+	if prefix {
+		sample = s[:len(s)-1] + "x"
+	}
+	if clean := policy.CleanPath(sample); clean != sample {
+		const problem = " can never be reached: paths are compared with dot segments resolved and slashes merged"
+		if prefix {
+			clean = clean[:len(clean)-1] + "*"
+		}
+		hint := fmt.Sprintf("write %q", clean)
+		if b.form == native {
+			v.Fail(v.Quote()+problem, hint)
+			return false
+		}
+		v.Warn(v.Quote()+problem, hint)
+	}
+	if decoded, err := url.PathUnescape(s); err == nil && decoded != s {
+		v.Warn("paths are compared decoded, and this one is not", fmt.Sprintf("write %q, unless a %% in the path itself is meant", decoded))
+	}
+	return true
 }
 
 // host reads a host name in lower case, or *.suffix.
@@ -136,12 +163,21 @@ func host(v tree.Value) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	name := strings.TrimPrefix(s, "*.")
-	if len(s) > 255 || name == "" || strings.ContainsAny(name, "*/ :") && !strings.HasPrefix(name, "[") {
+	name, wild := strings.CutPrefix(s, "*.")
+	plain := policy.HostName(name)
+	switch addr, err := netip.ParseAddr(plain); {
+	case strings.ContainsFunc(s, func(c rune) bool { return c > '~' }):
+		v.Fail(v.Quote()+" is not in ASCII", "write it as clients send it, in the form that begins with xn--")
+	case len(s) > 255, plain == "", strings.ContainsAny(name, "*/ ?#@"),
+		strings.HasPrefix(name, "[") != strings.HasSuffix(name, "]"),
+		strings.ContainsAny(name, ":[]") && (err != nil || !addr.Is6() || wild):
 		v.Fail(v.Quote()+" is not a host", "write a name without scheme and port, such as example.com or *.example.com")
-		return "", false
+	case wild:
+		return "*." + plain, true
+	default:
+		return plain, true
 	}
-	return strings.ToLower(s), true
+	return "", false
 }
 
 func methods(v tree.Value) []string {

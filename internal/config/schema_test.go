@@ -89,7 +89,7 @@ var beyondSchema = []string{
 	"listen-port", "per-nanoseconds", "per-zero", "per-millennium", "plugin-count-default", "plugin-group-mismatch", "plugin-key-dollar", "plugin-policy-redis.",
 	"plugin-rules-same-key", "plugin-redis-cluster", "plugin-sync-bias", "plugin-sync-fixed", "plugin-sync-local", "plugin-sync-window", "plugin-too-large",
 	"route-unreachable", "routes-same-", "store-address", "store-credentials-twice", "store-database-with-url", "store-deadline-long", "store-password-env", "store-unknown", "store-url", "store-username-alone", "sync-delayed-", "sync-lease-", "sync-not-below-period",
-	"upstream-hash-variable", "upstream-node-address", "upstream-unknown", "upstream-weights-zero", "uri-parameter", "host-with-port", "zone-local", "zone-unknown",
+	"upstream-hash-variable", "upstream-node-address", "upstream-unknown", "upstream-weights-zero", "uri-dots.", "uri-parameter", "uri-slashes", "host-ipv6-port", "host-unicode", "host-with-port", "zone-local", "zone-unknown",
 }
 
 // TestSchemaSeesFaults gives every fixture of the native form to the schema: it refuses

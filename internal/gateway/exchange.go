@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/escapement-io/escapement/httplimit"
+	"github.com/escapement-io/escapement/internal/policy"
 )
 
 // exchange is one request on its way through the gateway. It is its own ReverseProxy and
@@ -97,7 +98,7 @@ func (x *exchange) end() {
 // admit finds the route and the consumer of the request and asks the limits. It returns
 // nil if the request may go to the upstream, and otherwise what to answer.
 func (x *exchange) admit(r *http.Request) *refusal {
-	x.host, x.path = hostOnly(r.Host), cleanPath(r.URL.Path)
+	x.host, x.path = policy.HostName(r.Host), policy.CleanPath(r.URL.Path)
 	x.peer = peerAddr(r)
 	x.consumer = x.snap.who.fromHeader(r, x.peer)
 	x.client = httplimit.ClientAddr(r, x.snap.clients)
@@ -142,7 +143,7 @@ func onlyWebSocket(h http.Header) {
 func (x *exchange) rewrite(p *httputil.ProxyRequest) {
 	out, h := p.Out, p.Out.Header
 	out.URL.Scheme = x.rt.upstream.scheme
-	if hasDots(out.URL.Path) {
+	if policy.HasDots(out.URL.Path) {
 		out.URL.Path, out.URL.RawPath = x.path, ""
 	}
 	out.Trailer = p.In.Trailer // its values arrive after the body

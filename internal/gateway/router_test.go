@@ -159,18 +159,6 @@ func TestManyRoutes(t *testing.T) {
 	}
 }
 
-func TestCleanPath(t *testing.T) {
-	for in, want := range map[string]string{
-		"": "/", "*": "/*", "/": "/", "/a/b": "/a/b", "/a/b/": "/a/b/", "//a": "/a", "/a//b": "/a/b", "/a/./b": "/a/b",
-		"/a/../b": "/b", "/a/b/..": "/a/", "/a/b/.": "/a/b/", "/../../a": "/a", "/..": "/", "/.": "/", "/.a/..b/c..": "/.a/..b/c..",
-		"/a/...": "/a/...", "/x/..//api/y": "/api/y", "/a//": "/a/",
-	} {
-		if got := cleanPath(in); got != want {
-			t.Errorf("%q: got %q, want %q", in, got, want)
-		}
-	}
-}
-
 // TestNoSpellingEscapesALimit: another spelling of a limited path is the limited route's.
 func TestNoSpellingEscapesALimit(t *testing.T) {
 	c := oneRoute()
@@ -202,15 +190,5 @@ func TestTargetsWithoutPath(t *testing.T) {
 	}
 	if got := w.passed.Load(); got != 2 { // net/http answers OPTIONS * at the upstream itself
 		t.Errorf("%d requests passed, want 2", got)
-	}
-}
-
-func TestHostOnly(t *testing.T) {
-	for in, want := range map[string]string{
-		"A.Example": "a.example", "a:80": "a", "a.": "a", "[::1]:80": "::1", "[::1]": "::1", "": "", "a:b:c": "a:b:c",
-	} {
-		if got := hostOnly(in); got != want {
-			t.Errorf("%q: got %q, want %q", in, got, want)
-		}
 	}
 }

@@ -63,7 +63,7 @@ func newUpstream(c *config.Upstream) (*upstream, link, error) {
 	if u.scheme == "https" {
 		k.verify = c.TLSVerify
 		if c.PassHost == "rewrite" {
-			k.serverName = hostOnly(c.Host)
+			k.serverName = policy.HostName(c.Host)
 		}
 	}
 	return u, k, nil

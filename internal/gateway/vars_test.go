@@ -110,8 +110,8 @@ func FuzzPath(f *testing.F) {
 	f.Add("/a/../b//c/.")
 	f.Add("")
 	f.Fuzz(func(t *testing.T, p string) {
-		c := cleanPath(p)
-		if c != cleanPath(c) {
+		c := policy.CleanPath(p)
+		if c != policy.CleanPath(c) {
 			t.Errorf("%q: %q is not clean", p, c)
 		}
 		if strings.Contains(c, "//") || strings.Contains(c, "/../") || strings.Contains(c, "/./") || c[0] != '/' {

@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// join is the path of a key below path.
+// join is the path of a key below path. What a terminal would not show as it stands is
+// quoted.
 func join(path, key string) string {
-	if key == "" || strings.ContainsAny(key, ".[] \"") || len(key) > 64 {
+	if key == "" || strings.ContainsAny(key, ".[] \"") || len(key) > 64 || strconv.Quote(key) != `"`+key+`"` {
 		return path + "[" + quote(key) + "]"
 	}
 	if path == "" {
