@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"text/tabwriter"
 
@@ -54,17 +55,28 @@ func (r *Report) Text(w io.Writer) error {
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "run\tlimit\tper window\terror\tover\tany span\tunder\tcalls/s\tfairness\twaited\t")
 	for _, v := range r.Runs {
-		fmt.Fprintf(t, "%s\t%d per %s\t%.1f\t%+.2f %%\t%+.1f %%\t%+.1f %%\t%.2f %%\t%.2f\t%.3f\t%.2f %%\t\n", v.Name, v.Limit, v.Per,
-			v.Mean, v.Error, v.Over, v.OverAny, v.Under, v.Calls, v.Fairness, v.Waited)
+		fmt.Fprintf(t, "%s\t%d per %s\t%.1f\t%s %%\t%s %%\t%s %%\t%.2f %%\t%.2f\t%.3f\t%.2f %%\t\n", v.Name, v.Limit, v.Per,
+			v.Mean, signed(v.Error, 2), signed(v.Over, 1), signed(v.OverAny, 1), v.Under, v.Calls, v.Fairness, v.Waited)
 	}
 	t.Flush()
 	b.WriteString("\nerror: mean window against the limit; over: the worst window of the store; any span: the worst span of one\n" +
 		"period; under: less than a limiter that knows all at once; calls: to the store, per instance\n")
+	for _, v := range r.Runs {
+		if v.Forgotten > 0 {
+			fmt.Fprintf(&b, "%s: failovers forgot %d units that had been handed out\n", v.Name, v.Forgotten)
+		}
+	}
 	for _, v := range r.Violations() {
 		fmt.Fprintf(&b, "\na promise is broken: %s\n", v)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// signed writes a number with its sign, and zero as +0.
+func signed(x float64, digits int) string {
+	scale := math.Pow10(digits)
+	return fmt.Sprintf("%+.*f", digits, math.Round(x*scale)/scale+0)
 }
 
 // Chart is what was admitted in each second beside the limit.
