@@ -21,6 +21,7 @@ import (
 // DrillCmd is escapement drill.
 type DrillCmd struct {
 	ClockStep ClockStepCmd `cmd:"" help:"Step the wall clock of a limiter under load: does it admit what it should?"`
+	Ceiling   CeilingCmd   `cmd:"" help:"Ask a running gateway for more than a limit admits: is the ceiling where it should be?"`
 	Serve     DrillServe   `cmd:"" hidden:"" help:"The process whose clock is stepped."`
 }
 
@@ -28,6 +29,14 @@ type DrillCmd struct {
 type drilled struct {
 	Limit string `default:"100/1s" placeholder:"COUNT/PER" help:"Token bucket to drill, such as ${default}."`
 	Burst int64  `placeholder:"N" help:"Its capacity; its count unless given."`
+}
+
+// threefold is the load of a drill unless one is given.
+func threefold(l drill.Limit) int {
+	if l.Per <= 0 {
+		return 0
+	}
+	return max(1, int(3*float64(l.Count)/l.Per.Seconds()))
 }
 
 func (d *drilled) limit() (drill.Limit, error) {
@@ -103,8 +112,8 @@ func (c *ClockStepCmd) options() (drill.Options, error) {
 	if o.Changes, err = c.changes(); err != nil {
 		return o, err
 	}
-	if o.Rate == 0 && l.Per > 0 {
-		o.Rate = max(1, int(3*float64(l.Count)/l.Per.Seconds()))
+	if o.Rate == 0 {
+		o.Rate = threefold(l)
 	}
 	if err := o.Check(); err != nil {
 		return o, usage("%w", err)

@@ -32,6 +32,35 @@ func TestDrillUsage(t *testing.T) {
 	}
 }
 
+func TestCeilingUsage(t *testing.T) {
+	for args, want := range map[string]string{
+		"":                                      "--url",
+		"--url gateway":                         "not one of a gateway",
+		"--url http://h --header X":             "NAME:VALUE",
+		"--url http://h --limit 100":            "use a period",
+		"--url http://h --rate 1":               "hardly exceed",
+		"--url http://h --for 1s":               "at least",
+		"--url http://h --refused 200":          "status 200",
+		"--url http://h --limit 2000000/1s":     "count 2000000",
+		"--url http://h --limit 1000/1s":        "3000 requests a second",
+		"--url http://h --burst -1":             "burst -1",
+		"--url http://h --rate -5 --for -3600s": "-5 requests a second",
+	} {
+		stdout, stderr, exit := command(t, append([]string{"drill", "ceiling"}, strings.Fields(args)...)...)
+		if exit != ExitUsage || !strings.Contains(stderr, want) || stdout != "" {
+			t.Errorf("%q: exit %d\n%s%s\nwant %q", args, exit, stdout, stderr, want)
+		}
+	}
+}
+
+// Nothing listens: no answer is no refusal.
+func TestCeilingOfNothing(t *testing.T) {
+	stdout, stderr, exit := command(t, "drill", "ceiling", "--url", "http://127.0.0.1:1/", "--for", "2s", "--limit", "20/1s", "--burst", "1", "--json")
+	if exit != ExitFinding || !strings.Contains(stdout, `"failed":120`) || !strings.Contains(stdout, "120 of 120 requests failed") {
+		t.Errorf("exit %d\n%s%s", exit, stdout, stderr)
+	}
+}
+
 func TestDrillSaysWhatIsMissing(t *testing.T) {
 	t.Setenv("CC", "no-such-compiler")
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
