@@ -108,9 +108,10 @@ type observed struct {
 
 // admin is what the admin listener serves beside the gateway's own pages.
 func (o *observed) admin() []gateway.Option {
-	sources := metrics.Sources{Clock: o.clocks.guard.Snapshot, Gateway: o.counts, Store: o.records}
+	sources := metrics.Sources{Clock: o.clocks.guard.Snapshot, Gateway: o.counts, Store: o.records, Shared: o.stores}
 	serve := func(pattern string, h http.Handler) gateway.Option { return gateway.WithAdmin("GET "+pattern, h) }
 	return []gateway.Option{
+		gateway.WithBound(o.clocks.guard.Bound),
 		serve("/metrics", metrics.Handler(sources)),
 		serve("/v1/clock", metrics.Clock(o.clocks.guard.Snapshot, o.clocks.sources)),
 	}
@@ -131,4 +132,15 @@ func (o *observed) counts() metrics.Gateway {
 func (o *observed) records() metrics.Store {
 	s := o.store.Stats()
 	return metrics.Store{Keys: s.Keys, MaxKeys: s.MaxKeys, Bytes: s.Bytes, RefusedAtCap: s.Refused}
+}
+
+func (o *observed) stores() []metrics.Shared {
+	var all []metrics.Shared
+	for _, s := range o.gateway.Status().Stores {
+		all = append(all, metrics.Shared{
+			Name: s.Name, Reached: s.Reached, Instances: s.Instances, Bounds: gateway.CallBounds[:], Calls: s.Calls.Classes[:],
+			Failed: s.Calls.Failed, Took: s.Calls.Took, State: s.State,
+		})
+	}
+	return all
 }

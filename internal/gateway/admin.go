@@ -6,6 +6,7 @@ import (
 
 	"github.com/escapement-io/escapement"
 	"github.com/escapement-io/escapement/memstore"
+	"github.com/escapement-io/escapement/redisstore"
 )
 
 // LimitStatus is what /limits shows of a limit. The numbers are since the start of the
@@ -18,6 +19,7 @@ type LimitStatus struct {
 	Align     string `json:"align,omitempty"`
 	Enforced  int64  `json:"enforced"` // capacity, headroom taken off
 	Key       string `json:"key"`
+	Store     string `json:"store,omitempty"` // absent: the memory of the process
 	OnFailure string `json:"on_failure"`
 	Shadow    bool   `json:"shadow,omitempty"`
 	Variable  bool   `json:"variable,omitempty"` // count or window comes from the request
@@ -40,6 +42,7 @@ type Status struct {
 	ReloadsOK     int64         `json:"reloads_ok"`
 	ReloadsFailed int64         `json:"reloads_failed"`
 	Memory        *MemoryStatus `json:"memory,omitempty"` // absent if the store is not this process's memory
+	Stores        []StoreStatus `json:"stores,omitempty"`
 }
 
 // MemoryStatus is what /limits shows of a store in memory, over all limits.
@@ -52,6 +55,25 @@ type MemoryStatus struct {
 	Adopted uint64 `json:"adopted"` // records brought under a changed limit
 }
 
+// StoreStatus is what /limits shows of a shared store.
+type StoreStatus struct {
+	Name      string               `json:"name"`
+	At        string               `json:"at"`
+	Reached   bool                 `json:"reached"`             // it was opened; whether it answers now, the breakers say
+	Instances int                  `json:"instances,omitempty"` // absent: not known
+	Calls     CallCounts           `json:"calls"`
+	State     *redisstore.Snapshot `json:"state,omitempty"` // absent until it is reached
+}
+
+func (s *shared) status() StoreStatus {
+	st := StoreStatus{Name: s.spec.Name, At: s.spec.String(), Instances: s.spec.Instances, Calls: s.calls.counts()}
+	if store := s.store.Load(); store != nil {
+		snap := store.Snapshot()
+		st.Reached, st.State = true, &snap
+	}
+	return st
+}
+
 // Status reads the counters.
 func (g *Gateway) Status() Status {
 	s := g.current.Load()
@@ -61,6 +83,9 @@ func (g *Gateway) Status() Status {
 	}
 	for i, l := range s.limits {
 		st.Limits[i] = l.status()
+	}
+	for _, sh := range s.stores {
+		st.Stores = append(st.Stores, sh.status())
 	}
 	if m, ok := g.store.(*memstore.Store); ok {
 		memory := MemoryStatus(m.Stats())
@@ -80,6 +105,9 @@ func (l *limit) status() LimitStatus {
 	}
 	if l.base().Algorithm == escapement.FixedWindow {
 		st.Align = l.Align.String()
+	}
+	if l.shared != nil {
+		st.Store = l.shared.spec.Name
 	}
 	if l.plan != nil {
 		st.Enforced = l.plan.Core().Capacity()

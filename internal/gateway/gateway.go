@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/escapement-io/escapement"
+	"github.com/escapement-io/escapement/clock"
 	"github.com/escapement-io/escapement/fallback"
 	"github.com/escapement-io/escapement/internal/config"
 )
@@ -52,6 +53,7 @@ type options struct {
 	maxConns      int
 	h2c           bool
 	admin         map[string]http.Handler
+	bound         func() clock.Interval
 }
 
 // Option configures a Gateway.
@@ -79,6 +81,10 @@ func WithH2C() Option { return func(o *options) { o.h2c = true } }
 func WithAdmin(pattern string, h http.Handler) Option {
 	return func(o *options) { o.admin[pattern] = h }
 }
+
+// WithBound lets stores whose scripts may not ask for the time be dated by this process's
+// own clock, as far as bound vouches for it.
+func WithBound(bound func() clock.Interval) Option { return func(o *options) { o.bound = bound } }
 
 // Bounds of what a client may send and hold.
 const (

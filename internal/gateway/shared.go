@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/escapement-io/escapement"
+	"github.com/escapement-io/escapement/clock"
 	"github.com/escapement-io/escapement/fallback"
 	"github.com/escapement-io/escapement/internal/config"
 	"github.com/escapement-io/escapement/redisstore"
@@ -25,6 +26,7 @@ type shared struct {
 	policy *fallback.Policy
 	logger *slog.Logger
 	calls  calls
+	bound  func() clock.Interval // nil: none
 
 	store atomic.Pointer[redisstore.Store] // nil until it is open
 	tried chan struct{}                    // closed once the first attempt has ended
@@ -41,9 +43,9 @@ var errNotOpen = fmt.Errorf("%w: it was not reached yet", escapement.ErrStoreUna
 // again is the longest pause between two attempts to open a store.
 const again = 2 * time.Second
 
-func newShared(spec *config.Store, local escapement.Store, logger *slog.Logger) *shared {
+func (g *Gateway) newShared(spec *config.Store) *shared {
 	s := &shared{
-		spec: spec, policy: fallback.NewPolicy(local, spec.Instances), logger: logger.With("store", spec.Name),
+		spec: spec, policy: fallback.NewPolicy(g.store, spec.Instances), logger: g.logger.With("store", spec.Name), bound: g.opts.bound,
 		tried: make(chan struct{}), done: make(chan struct{}),
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -101,7 +103,7 @@ func (s *shared) config() (redisstore.Config, error) {
 	out := redisstore.Config{
 		Mode: redisstore.Mode(c.Mode), Addrs: c.Addrs, Primary: c.Primary, Username: c.Username, Password: c.Password,
 		SentinelUsername: c.SentinelUsername, SentinelPassword: c.SentinelPassword, DB: c.DB, Prefix: c.Prefix,
-		Deadline: c.Deadline, ExpiryMargin: c.ExpiryMargin, Connections: c.Connections, Logger: s.logger, Observer: &s.calls,
+		Deadline: c.Deadline, ExpiryMargin: c.ExpiryMargin, Connections: c.Connections, Logger: s.logger, Observer: &s.calls, Bound: s.bound,
 	}
 	var err error
 	out.TLS, err = tlsOf(c.TLS)
@@ -173,7 +175,7 @@ func (g *Gateway) attach(next, old *snapshot) {
 		rank[spec] = i
 		by[spec] = old.sharedLike(spec)
 		if by[spec] == nil {
-			by[spec] = newShared(spec, g.store, g.logger)
+			by[spec] = g.newShared(spec)
 		}
 		next.stores = append(next.stores, by[spec])
 	}

@@ -69,6 +69,9 @@ func TestGatewaysShareAStore(t *testing.T) {
 			t.Errorf("own: %d left of 8, want %d (%v)", d.Remaining(), w.left, err)
 		}
 	}
+	if s := a.g.Status(); len(s.Stores) != 1 || !s.Stores[0].Reached || s.Stores[0].Calls.Calls == 0 || s.Stores[0].Instances != 2 || s.Limits[0].Store != "main" {
+		t.Errorf("%+v", s)
+	}
 	if f := a.get("/").header.Get(basisField); f != "" {
 		t.Errorf("%s: %q while the store answers", basisField, f)
 	}

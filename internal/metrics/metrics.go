@@ -15,6 +15,7 @@ type Sources struct {
 	Clock   func() clock.Snapshot
 	Gateway func() Gateway
 	Store   func() Store
+	Shared  func() []Shared
 }
 
 // Gateway is what a gateway counted since the process started.
@@ -114,6 +115,7 @@ func (s *Sources) Describe(out chan<- *prometheus.Desc) {
 	describe(s.Clock != nil, clockFamilies)
 	describe(s.Gateway != nil, gatewayFamilies)
 	describe(s.Store != nil, storeFamilies)
+	describe(s.Shared != nil, sharedFamilies)
 }
 
 // Collect reads the sources once.
@@ -130,6 +132,11 @@ func (s *Sources) Collect(out chan<- prometheus.Metric) {
 		maxKeys.emit(out, float64(st.MaxKeys))
 		storeBytes.emit(out, float64(st.Bytes))
 		refusedAtCap.emit(out, float64(st.RefusedAtCap))
+	}
+	if s.Shared != nil {
+		for _, st := range s.Shared() {
+			st.collect(out)
+		}
 	}
 }
 

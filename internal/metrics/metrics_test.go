@@ -20,6 +20,7 @@ import (
 
 	"github.com/escapement-io/escapement/clock"
 	"github.com/escapement-io/escapement/clocktest"
+	"github.com/escapement-io/escapement/redisstore"
 )
 
 // everything is sources in which every metric has a value.
@@ -42,6 +43,13 @@ func everything() Sources {
 				{Name: "login", Decided: 100, Refused: 30, ShadowRefused: 5, Fallback: 7, FallbackRefused: 2, Invalid: 9, Delayed: 11}}}
 		},
 		Store: func() Store { return Store{Keys: 12, MaxKeys: 100, Bytes: 4096, RefusedAtCap: 13} },
+		Shared: func() []Shared {
+			return []Shared{{Name: "main", Reached: true, Instances: 3, Bounds: []time.Duration{time.Millisecond, 50 * time.Millisecond},
+				Calls: []uint64{7, 2, 1}, Failed: 1, Took: 1500 * time.Millisecond,
+				State: &redisstore.Snapshot{Known: true, Error: 3 * time.Millisecond, Clamped: 21, Steps: 2, Last: -30 * time.Second, Adopted: 4,
+					Primaries: []redisstore.PrimarySnapshot{{Name: "a:1", Open: true, Queued: 5, Requests: 60, Unknown: 8, NotRun: 9,
+						Adjustment: -45 * time.Second, Offset: 45 * time.Second}}}}}
+		},
 	}
 }
 
@@ -60,6 +68,14 @@ func TestMetricsSayWhatTheSourcesSay(t *testing.T) {
 		`limit_invalid_total{limit="login"}`: 9, `limit_delayed_total{limit="login"}`: 11,
 		`held_requests`: 3, `reloads_total{result="ok"}`: 8, `reloads_total{result="failed"}`: 1,
 		`store_keys`: 12, `store_max_keys`: 100, `store_bytes`: 4096, `store_refused_at_cap_total`: 13,
+		`store_reached{store="main"}`: 1, `store_instances{store="main"}`: 3, `store_call_errors_total{store="main"}`: 1,
+		`store_call_seconds_bucket{store="main",le="0.001"}`: 7, `store_call_seconds_bucket{store="main",le="0.05"}`: 9, `store_call_seconds_bucket{store="main",le="+Inf"}`: 10,
+		`store_call_seconds_sum{store="main"}`: 1.5, `store_call_seconds_count{store="main"}`: 10,
+		`store_requests_total{primary="a:1",store="main"}`: 60, `store_unknown_total{primary="a:1",store="main"}`: 8, `store_not_run_total{primary="a:1",store="main"}`: 9,
+		`store_breaker_open{primary="a:1",store="main"}`: 1, `store_queued_requests{primary="a:1",store="main"}`: 5,
+		`store_clock_offset_seconds{primary="a:1",store="main"}`: 45, `store_clock_adjustment_seconds{primary="a:1",store="main"}`: -45,
+		`store_clock_error_seconds{store="main"}`: 0.003, `store_clock_clamped_total{store="main"}`: 21, `store_clock_step_total{store="main"}`: 2,
+		`store_clock_last_step_seconds{store="main"}`: -30, `store_clock_adopted_total{store="main"}`: 4,
 	}
 	body := scrape(t, Handler(s))
 	got := map[string]float64{}
