@@ -22,9 +22,15 @@ func load(t *testing.T, name string) *Scenario {
 	return sc
 }
 
+// ran keeps what was run, for several tests look at the same scenario.
+var ran = map[string]map[string]*Result{}
+
 // results runs a scenario; no promise may be broken in it.
 func results(t *testing.T, name string) map[string]*Result {
 	t.Helper()
+	if m := ran[name]; m != nil {
+		return m
+	}
 	r, err := load(t, name).Run(t.Context(), 1, func(int) {})
 	if err != nil {
 		t.Fatal(err)
@@ -36,6 +42,7 @@ func results(t *testing.T, name string) map[string]*Result {
 	for _, v := range r.Runs {
 		m[v.Name] = v
 	}
+	ran[name] = m
 	return m
 }
 
