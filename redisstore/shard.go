@@ -60,7 +60,7 @@ type shard struct {
 }
 
 const (
-	maxCalls = 2   // calls under way to a single server
+	maxCalls = 2   // calls under way to a single server, unless a full load waits
 	maxRide  = 64  // requests in one call
 	inFlight = 256 // requests under way to a primary
 )
@@ -82,7 +82,8 @@ func (s *shard) submit(t *ticket) error {
 		return errFull
 	}
 	s.queue = append(s.queue, t)
-	start := s.flying < s.store.calls
+	// A full load that waits goes beside the calls under way: on a long way there are more of them.
+	start := s.flying < s.store.calls || len(s.queue)-s.head >= maxRide && s.riding+maxRide <= inFlight
 	if start {
 		s.flying++
 	}
