@@ -106,7 +106,7 @@ func plural(n int, what string) string {
 }
 
 // private tells lines that may hold a secret under a key that was mistyped.
-var private = regexp.MustCompile(`(?i)passw|secret|credential|api_?key|://[^ ]*@`)
+var private = regexp.MustCompile(`(?i)pass?w|secret|credential|api_?key|://[^ ]*@`)
 
 // excerptWidth is how many characters of a line are shown.
 const excerptWidth = 100

@@ -141,6 +141,8 @@ func TestCheckShowsNoSecrets(t *testing.T) {
 		"stores:\n  main:\n    type: redis\n    passwrd: s3cret\n",
 		"stores:\n  main:\n    type: redis\n    ulr: redis://:s3cret@127.0.0.1\n",
 		"routes:\n  - uri: /\n    plugins: {limit-count: {count: 0, time_window: 1, policy: redis, redis_host: 127.0.0.1, redis_password: s3cret}}\n",
+		"routes:\n  - uri: /\n    plugins: {limit-count: {count: 1, time_window: 1, policy: redis, redis_host: 127.0.0.1, redis_pasword: s3cret}}\n",
+		"limits:\n  a: {count: 1, per: 1s, key: [remote_addr], bypass: [{var: http_x_probe, value: s3cret, vlue: s3cret}]}\n",
 	} {
 		stdout, _, exit := check(t, &CheckCmd{Files: []string{write(t, "a.yaml", text)}})
 		if exit != ExitFinding || strings.Contains(stdout, "s3cret") {

@@ -239,6 +239,9 @@ func readBypass(v tree.Value) []policy.Bypass {
 		}
 		name, named := o.Get("var")
 		value, valued := o.Get("value")
+		if valued {
+			value.Hide() // who knows it passes
+		}
 		switch {
 		case named && valued:
 			by.Var, _ = name.Text()
