@@ -21,11 +21,19 @@ var ours = []peer{
 		return single(memstore.NewSingle(compile(m), memstore.WithClock(memstore.NewCoarse())))
 	}},
 	{name: "escapement", keyed: true, flood: true, build: func(m mode) func(string) bool {
-		return take(escapement.NewLimiter(memstore.New(memstore.WithMaxKeys(20_000_000)), keyed(m)))
+		return take(escapement.NewLimiter(memstore.New(room(m)...), keyed(m)))
 	}},
 	{name: "escapement with keys kept", keyed: true, memoryOnly: true, build: func(m mode) func(string) bool {
-		return take(escapement.NewLimiter(memstore.New(memstore.WithMaxKeys(20_000_000), memstore.WithKeys()), keyed(m)))
+		return take(escapement.NewLimiter(memstore.New(append(room(m), memstore.WithKeys())...), keyed(m)))
 	}},
+}
+
+// room is a cap above ten million keys, where so many come: the default is four million.
+func room(m mode) []memstore.Option {
+	if m == tenPS {
+		return []memstore.Option{memstore.WithMaxKeys(20_000_000)}
+	}
+	return nil
 }
 
 // keyed is the plan of the workloads with many keys. Where nothing is to be denied its

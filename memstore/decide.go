@@ -47,13 +47,22 @@ func (s *Store) TakeOne(_ context.Context, plan *escapement.Plan, key string, co
 	h := s.hash(l, key)
 	sh := s.shard(h)
 	sh.mu.Lock()
-	prefetch(unsafe.Pointer(&sh.slots[sh.home(h)]))
+	home := sh.home(h)
+	prefetch(unsafe.Pointer(&sh.slots[home]))
+	prefetch(unsafe.Pointer(&sh.slots[min(home+2, len(sh.slots)-1)]))
 	now := sh.instant(s.now())
 	g := l.newest
-	if g.bucket && !s.keyed {
+	if g.slots == 0 && !s.keyed {
 		if i, ok := sh.find(h); ok && sh.slots[i].tag() == g.id {
 			sl := &sh.slots[i]
 			st := sl.state()
+			if !g.bucket {
+				p := l.ruling(plan)
+				v := p.Core().Take(&st, now, cost)
+				sl.put(&st, g.id)
+				sh.mu.Unlock()
+				return escapement.Decide(p, v, escapement.Exact), nil
+			}
 			now = max(now, st.At)
 			at, backlog, admitted := g.plan.Core().Draw(&st, now, cost)
 			if admitted && cost > 0 {

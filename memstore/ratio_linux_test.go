@@ -82,14 +82,21 @@ func BenchmarkRatio(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
+		limiter := escapement.NewLimiter(s, live)
 		for _, dist := range []string{"uniform", "zipf"} {
 			seq := draws(keys, dist == "zipf")
 			b.Run(dist, func(b *testing.B) {
 				at := 0
-				ratios(b, []string{"map", "store", "map-by-claim", "map-and-clock"}, []func(n int){
+				ratios(b, []string{"map", "limiter", "store", "map-by-claim", "map-and-clock"}, []func(n int){
 					func(n int) {
 						for range n {
 							floor.take(seq[at&(1<<20-1)])
+							at++
+						}
+					},
+					func(n int) {
+						for range n {
+							limiter.Take(ctx, seq[at&(1<<20-1)], 1)
 							at++
 						}
 					},
@@ -123,7 +130,7 @@ func BenchmarkRatio(b *testing.B) {
 		defer coarse.Close()
 		rough := NewSingle(wide, WithClock(coarse))
 		var word atomic.Int64
-		ratios(b, []string{"word", "admitted", "refused", "single-admitted", "single-refused", "single-coarse"}, []func(n int){
+		ratios(b, []string{"word", "admitted", "refused", "single-admitted", "single-refused", "single-coarse", "take", "take-refused", "take-coarse"}, []func(n int){
 			func(n int) {
 				for range n {
 					now := int64(clock.Mono())
@@ -157,6 +164,21 @@ func BenchmarkRatio(b *testing.B) {
 			func(n int) {
 				for range n {
 					rough.DecideOne(ctx, escapement.Claim{Plan: wide, Cost: 1})
+				}
+			},
+			func(n int) {
+				for range n {
+					free.Take(1)
+				}
+			},
+			func(n int) {
+				for range n {
+					closed.Take(1)
+				}
+			},
+			func(n int) {
+				for range n {
+					rough.Take(1)
 				}
 			},
 		})

@@ -22,7 +22,7 @@ type Single struct {
 	clock Clock
 	line  *clock.Line // clock, if it is one: spares an indirect call
 	cell  cell
-	_     [32]byte // keeps the word in a cache line of its own
+	_     [40]byte // keeps the word in a cache line of its own
 	word  atomic.Int64
 	_     [56]byte
 
@@ -113,12 +113,18 @@ func (s *Single) explain(c *escapement.Claim) error {
 }
 
 // DecideOne answers a claim that stands alone, without allocating.
-func (s *Single) DecideOne(_ context.Context, c escapement.Claim) (d escapement.Decision, err error) {
-	if !s.suits(&c) {
-		return d, s.explain(&c)
+func (s *Single) DecideOne(ctx context.Context, c escapement.Claim) (escapement.Decision, error) {
+	if c.Mode == escapement.Take && c.Patience == 0 && c.Receipt == (algo.Receipt{}) {
+		return s.TakeOne(ctx, c.Plan, c.Key, c.Cost)
 	}
-	v := s.one(&c)
-	return escapement.Decide(c.Plan, v, escapement.Exact), nil
+	return s.decideOne(&c)
+}
+
+func (s *Single) decideOne(c *escapement.Claim) (escapement.Decision, error) {
+	if !s.suits(c) {
+		return escapement.Decision{}, s.explain(c)
+	}
+	return escapement.Decide(c.Plan, s.one(c), escapement.Exact), nil
 }
 
 // Take is Limiter.Take without a context, a key or an observer: nothing a program can ask
@@ -126,15 +132,15 @@ func (s *Single) DecideOne(_ context.Context, c escapement.Claim) (d escapement.
 // error with a refusal, and nothing is taken.
 func (s *Single) Take(cost int64) (escapement.Decision, error) {
 	if !s.cell.used || uint64(cost) > uint64(algo.MaxInt) {
-		return s.DecideOne(context.Background(), escapement.Claim{Plan: s.plan, Cost: cost})
+		return s.decideOne(&escapement.Claim{Plan: s.plan, Cost: cost})
 	}
 	return s.take(cost), nil
 }
 
 // TakeOne is Take for the plan that the Single was made for, or a variant of it.
-func (s *Single) TakeOne(ctx context.Context, p *escapement.Plan, key string, cost int64) (escapement.Decision, error) {
+func (s *Single) TakeOne(_ context.Context, p *escapement.Plan, key string, cost int64) (escapement.Decision, error) {
 	if !s.cell.used || p != s.plan || uint64(cost) > uint64(algo.MaxInt) {
-		return s.DecideOne(ctx, escapement.Claim{Plan: p, Key: key, Cost: cost})
+		return s.decideOne(&escapement.Claim{Plan: p, Key: key, Cost: cost})
 	}
 	return s.take(cost), nil
 }
@@ -145,15 +151,20 @@ func (s *Single) take(cost int64) escapement.Decision {
 	c := &s.cell
 	for {
 		word := s.word.Load()
-		now := s.now()
+		var now algo.Store // s.now(), which is not inlined
+		if s.line != nil {
+			now = s.line.Now()
+		} else {
+			now = s.clock.Now()
+		}
 		drained := c.drained(now)
 		backlog := max(0, word-drained)
-		fits := cost <= c.most && backlog <= c.full-cost*c.p
-		if fits {
-			backlog += cost * c.p
+		if cost == 0 || cost > c.most || backlog > c.full-cost*c.p {
+			return escapement.DecideDrawn(s.plan, now, cost, backlog, cost == 0)
 		}
-		if fits = fits || cost == 0; !fits || cost == 0 || s.word.CompareAndSwap(word, drained+backlog) {
-			return escapement.DecideDrawn(s.plan, now, cost, backlog, fits)
+		backlog += cost * c.p
+		if s.word.CompareAndSwap(word, drained+backlog) {
+			return escapement.DecideDrawn(s.plan, now, cost, backlog, true)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/escapement-io/escapement"
 	"github.com/escapement-io/escapement/algo"
@@ -124,5 +125,15 @@ func TestSingleGroups(t *testing.T) {
 		if _, err := s.DecideOne(t.Context(), claim(p, "", -1)); !errors.Is(err, escapement.ErrCost) {
 			t.Errorf("%s: a negative cost: %v", name, err)
 		}
+	}
+}
+
+// The word is written by every processor that asks; what is only read stays out of its line.
+func TestSingleLayout(t *testing.T) {
+	const line = 64
+	var s Single
+	from, to := unsafe.Offsetof(s.word), unsafe.Offsetof(s.mu)
+	if from%line != 0 || to-from < line {
+		t.Errorf("the word stands at %d and its neighbour at %d; want a line of %d bytes of its own", from, to, line)
 	}
 }
