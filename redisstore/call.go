@@ -157,6 +157,32 @@ var errAdopt = errors.New("redisstore: record of another plan")
 
 var errShort = errors.New("redisstore: reply is shorter than its requests")
 
+// widen makes of the words that the short script answers a claim with those of a list of
+// one request, and returns what is left.
+func widen(it *item, words []int64) (own, rest []int64) {
+	n := 3
+	switch {
+	case len(words) > 0 && words[0] < 0:
+		return []int64{words[0], 0}, words[1:]
+	case it.wires[0].rolling():
+		n = 5
+	case it.wires[0].kind == 's':
+		n = 4
+	}
+	if len(words) < n {
+		return nil, nil
+	}
+	w := words[:n]
+	own = make([]int64, 7)
+	own[0], own[1] = w[0], w[0]
+	copy(own[2:], w[1:min(n, 4)])
+	if n == 5 {
+		own[6] = w[4]
+		return own, words[n:]
+	}
+	return own[:5], words[n:]
+}
+
 // decode reads the reply of one request from words, which begin with its status, into
 // the caller's answer, and returns what is left of them.
 func decode(it *item, now algo.Store, words []int64, a *escapement.Answer) ([]int64, error) {

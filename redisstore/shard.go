@@ -143,7 +143,8 @@ func (s *shard) serve(batch []*ticket) {
 	for i, t := range batch {
 		items[i] = t.item
 	}
-	reply, err := s.call(items, takes(items))
+	short := takes(items)
+	reply, err := s.call(items, short)
 	if err == nil && len(reply) < 2 {
 		err = errShort
 	}
@@ -161,14 +162,19 @@ func (s *shard) serve(batch []*ticket) {
 	now, words := algo.Store(reply[1]), reply[2:]
 	var again []*ticket
 	for _, t := range batch {
-		n := min(len(words), t.item.length(words))
-		if n > 0 && words[0] == statusAdopt {
-			again = append(again, t)
+		var own []int64
+		if short {
+			own, words = widen(t.item, words)
 		} else {
-			t.now, t.words = now, words[:n]
-			t.done <- struct{}{}
+			n := min(len(words), t.item.length(words))
+			own, words = words[:n], words[n:]
 		}
-		words = words[n:]
+		if len(own) > 0 && own[0] == statusAdopt {
+			again = append(again, t)
+			continue
+		}
+		t.now, t.words = now, own
+		t.done <- struct{}{}
 	}
 	if len(again) > 0 {
 		// Nothing ran: the short script leaves records of other plans to the list.

@@ -1,7 +1,9 @@
 -- Claims that take, of one plan and with a record each: the shorter way for nearly every
 -- call. KEYS: the records. ARGV: lo hi adj margin, the plan's text, how many numbers, the numbers, and of
--- each claim its cost. Before this file the caller sets kind, make, judge and patience. Reply: as of a
--- list; or of a claim -1: its record is of another plan or version, and nothing was done.
+-- each claim its cost. Before this file the caller sets kind, make, judge and patience. Reply: raw,
+-- now, and of each claim 1 admitted or 0 refused with the two or three words that its state had, or
+-- of a rolling window when all is free again, in use, wait, instant; or -1: its record is of another
+-- plan or version, and nothing was done; or -5: outside of the calendar windows.
 
 local raw, now = clock(ARGV[1], ARGV[2], ARGV[3])
 local margin, text = ARGV[4] + 0, ARGV[5]
@@ -34,21 +36,21 @@ end
 
 for i = 1, #KEYS do
   if not load(call('GET', KEYS[i])) then
-    out[n + 1], out[n + 2] = -1, 0
-    n = n + 2
+    n = n + 1
+    out[n] = -1
   elseif p.cuts and (now < p.cuts[1] or max(now, s.at) >= p.cuts[#p.cuts]) then
-    out[n + 1], out[n + 2] = -5, 0
-    n = n + 2
+    n = n + 1
+    out[n] = -5
   else
     local at, a, b = s.at, s.a, s.b
     local ok, inUse, wait, free = judge(p, s, now, ARGV[last + i] + 0, patience)
     ok = ok and 1 or 0
     if inUse then
-      out[n + 1], out[n + 2], out[n + 3], out[n + 4], out[n + 5], out[n + 6], out[n + 7] = ok, ok, free, inUse, wait, 0, max(now, s.at)
-      n = n + 7
-    else
-      out[n + 1], out[n + 2], out[n + 3], out[n + 4], out[n + 5] = ok, ok, at, a, b or 0
+      out[n + 1], out[n + 2], out[n + 3], out[n + 4], out[n + 5] = ok, free, inUse, wait, max(now, s.at)
       n = n + 5
+    else
+      out[n + 1], out[n + 2], out[n + 3], out[n + 4] = ok, at, a, b
+      n = n + (b and 4 or 3)
     end
     if s.dirty then save(KEYS[i], s, p, now, margin) end
   end

@@ -21,8 +21,8 @@ for i = 1, #KEYS do
   local key = KEYS[i]
   local r = call('GET', key)
   if r and (sub(r, 37) ~= text or byte(r) ~= 49) then
-    out[k + 1], out[k + 2] = -1, 0
-    k = k + 2
+    k = k + 1
+    out[k] = -1
   else
     local at, a = 0, 0
     if r then at, a = sub(r, 3, 18) + 0, sub(r, 20, 35) + 0 end
@@ -47,8 +47,8 @@ for i = 1, #KEYS do
       if left > INSTANT then left = INSTANT end
       call('SET', key, format('1 %016d %016d %s', t, b, text), 'PX', format('%d', left / 1000 + margin))
     end
-    out[k + 1], out[k + 2], out[k + 3], out[k + 4], out[k + 5] = ok, ok, at, a, 0
-    k = k + 5
+    out[k + 1], out[k + 2], out[k + 3] = ok, at, a
+    k = k + 3
   end
 end
 return out

@@ -21,8 +21,8 @@ for k = 1, #KEYS do
   local key = KEYS[k]
   local r = call('GET', key)
   if r and (#r ~= to + 4 * size or sub(r, 37, to) ~= text .. '\n' or byte(r) ~= 49) then
-    out[n + 1], out[n + 2] = -1, 0
-    n = n + 2
+    n = n + 1
+    out[n] = -1
   else
     local at, a, ring = 0, 0, nil
     if r then at, a, ring = sub(r, 3, 18) + 0, sub(r, 20, 35) + 0, sub(r, to + 1) end
@@ -71,8 +71,8 @@ for k = 1, #KEYS do
         wait = b + buckets * width - t
       end
     end
-    out[n + 1], out[n + 2], out[n + 3], out[n + 4], out[n + 5], out[n + 6], out[n + 7] = ok, ok, free, used, wait, 0, t
-    n = n + 7
+    out[n + 1], out[n + 2], out[n + 3], out[n + 4], out[n + 5] = ok, free, used, wait, t
+    n = n + 5
   end
 end
 return out
