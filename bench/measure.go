@@ -107,7 +107,7 @@ func sequence(w workload, n int, seed int64) []int32 {
 // memory feeds distinct keys, each made fresh so that what the limiter keeps of it
 // counts, and reports the live heap per key then and ten seconds later.
 func memory(p peer, w workload) result {
-	n, late := w.memory, w.memory > nKeys
+	n := w.memory
 	heap := func() float64 {
 		runtime.GC()
 		debug.FreeOSMemory()
@@ -117,7 +117,7 @@ func memory(p peer, w workload) result {
 	}
 	h0 := heap()
 	m := closed // so that every key counts for an hour
-	if late {
+	if w.late() {
 		m = tenPS
 	}
 	allow := p.build(m)
@@ -131,7 +131,7 @@ func memory(p peer, w workload) result {
 	}
 	x := result{CPU: (cpuTime() - cpu0) / float64(n)}
 	x.PerKey = (heap() - h0) / float64(n)
-	if late {
+	if w.late() {
 		time.Sleep(10 * time.Second)
 		for i := range 1000 { // some libraries sweep only when used
 			allow("late-" + strconv.Itoa(i&7))
