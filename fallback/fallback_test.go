@@ -111,7 +111,7 @@ func TestEachPolicyPassesWhatItSays(t *testing.T) {
 		{escapement.Limit{OnFailure: escapement.LocalShare, Shadow: true}, 3, 20},
 	} {
 		for _, outcome := range []escapement.Outcome{escapement.NotRun, escapement.Unknown} {
-			s := fallback.New(&away{Store: memory(t), outcome: outcome, gone: true}, fallback.NewPolicy(memory(t), c.instances))
+			s := fallback.New(&away{Store: memory(t), outcome: outcome, gone: true}, fallback.NewPolicy(memory(t), fallback.Fixed(c.instances)))
 			p := plan(t, c.limit)
 			if got := admits(s, p, 20); got != c.want {
 				t.Errorf("%+v of %d instances: %d passed, want %d", c.limit, c.instances, got, c.want)
@@ -127,7 +127,7 @@ func TestEachPolicyPassesWhatItSays(t *testing.T) {
 // What a store decides is handed on as it is, and a share is not made new by every outage.
 func TestSharesLastFromOneOutageToTheNext(t *testing.T) {
 	shared := &away{Store: memory(t)}
-	s := fallback.New(shared, fallback.NewPolicy(memory(t), 2))
+	s := fallback.New(shared, fallback.NewPolicy(memory(t), fallback.Fixed(2)))
 	p := plan(t, escapement.Limit{OnFailure: escapement.LocalShare})
 	passed := 0
 	for i := range 40 {
@@ -152,7 +152,7 @@ func TestSharesLastFromOneOutageToTheNext(t *testing.T) {
 // A request that one limit denies charges no share.
 func TestAllOrNone(t *testing.T) {
 	local := memory(t)
-	policy := fallback.NewPolicy(local, 2)
+	policy := fallback.NewPolicy(local, fallback.Fixed(2))
 	s := fallback.New(&away{Store: memory(t), gone: true}, policy)
 	share := plan(t, escapement.Limit{Name: "share", OnFailure: escapement.LocalShare})
 	small := plan(t, escapement.Limit{Name: "small", Rate: escapement.PerHour(2), OnFailure: escapement.LocalShare})
@@ -176,7 +176,7 @@ func TestAllOrNone(t *testing.T) {
 // What a share was charged is given back to the share, when the store is there again too.
 func TestRefundsGoWhereTheUnitsCameFrom(t *testing.T) {
 	shared := &away{Store: memory(t), gone: true}
-	s := fallback.New(shared, fallback.NewPolicy(memory(t), 2))
+	s := fallback.New(shared, fallback.NewPolicy(memory(t), fallback.Fixed(2)))
 	p := plan(t, escapement.Limit{Algorithm: escapement.FixedWindow, OnFailure: escapement.LocalShare})
 	a := take(s, escapement.Claim{Plan: p, Key: "k", Cost: 5})
 	if !a.Admitted || admits(s, p, 1) != 0 {
@@ -194,9 +194,22 @@ func TestRefundsGoWhereTheUnitsCameFrom(t *testing.T) {
 	}
 }
 
+// A share follows the number of instances, and takes over what was used.
+func TestInstancesComeAndGo(t *testing.T) {
+	n := 2
+	s := fallback.New(&away{Store: memory(t), gone: true}, fallback.NewPolicy(memory(t), func() int { return n }))
+	p := plan(t, escapement.Limit{Algorithm: escapement.FixedWindow, OnFailure: escapement.LocalShare})
+	for _, c := range []struct{ instances, want int }{{2, 5}, {1, 5}, {5, 0}, {0, 0}} {
+		n = c.instances
+		if got := admits(s, p, 20); got != c.want {
+			t.Errorf("with %d instances %d more passed, want %d", n, got, c.want)
+		}
+	}
+}
+
 // Counts that come with the request are divided as they come, on one state.
 func TestVariants(t *testing.T) {
-	s := fallback.New(&away{Store: memory(t), gone: true}, fallback.NewPolicy(memory(t), 2))
+	s := fallback.New(&away{Store: memory(t), gone: true}, fallback.NewPolicy(memory(t), fallback.Fixed(2)))
 	p := plan(t, escapement.Limit{Algorithm: escapement.FixedWindow, OnFailure: escapement.LocalShare})
 	v, err := p.WithCount(16)
 	if err != nil {
@@ -220,6 +233,6 @@ func TestContract(t *testing.T) {
 		c := &manual{}
 		m := memstore.New(memstore.WithClock(c))
 		t.Cleanup(func() { m.Close() })
-		return fallback.New(m, fallback.NewPolicy(memory(t), 2)), c
+		return fallback.New(m, fallback.NewPolicy(memory(t), fallback.Fixed(2))), c
 	})
 }

@@ -10,7 +10,7 @@ import (
 // Policy answers requests that a shared store could not decide. Safe for concurrent use.
 type Policy struct {
 	local     escapement.Store
-	instances int64
+	instances func() int
 
 	mu     sync.RWMutex
 	shares map[string]*share // by name of the limit
@@ -19,16 +19,20 @@ type Policy struct {
 
 // share is one instance's part of a limit.
 type share struct {
-	of   uint32           // the plan it is a part of, by its number
-	plan *escapement.Plan // nil: nothing
+	of        uint32 // the plan it is a part of, by its number
+	instances int64
+	plan      *escapement.Plan // nil: nothing
 }
 
-// NewPolicy divides limits among so many instances; 0 means that the number is not known.
-// The shares are kept in local, which belongs to this instance alone; nil means that
-// LocalShare denies.
-func NewPolicy(local escapement.Store, instances int) *Policy {
-	return &Policy{local: local, instances: int64(instances), shares: map[string]*share{}, plans: map[uint32]bool{}}
+// NewPolicy divides limits among as many instances as instances says when a store fails;
+// 0 means that the number is not known. The shares are kept in local, which belongs to
+// this instance alone; nil means that LocalShare denies.
+func NewPolicy(local escapement.Store, instances func() int) *Policy {
+	return &Policy{local: local, instances: instances, shares: map[string]*share{}, plans: map[uint32]bool{}}
 }
+
+// Fixed is a number of instances that does not change.
+func Fixed(n int) func() int { return func() int { return n } }
 
 // Answer fills in an answer that the shared store could not give. A limit that is a
 // shadow refuses nobody. The claims of LocalShare are charged to the shares all or none,
@@ -104,37 +108,41 @@ func (p *Policy) owns(claims []escapement.Claim) bool {
 
 // share is the share of a plan; nil if that is nothing or not known.
 func (p *Policy) share(of *escapement.Plan) *escapement.Plan {
-	if p.local == nil || p.instances < 1 {
+	if p.local == nil {
+		return nil
+	}
+	n := int64(p.instances())
+	if n < 1 {
 		return nil
 	}
 	name := of.Limit().Name
 	p.mu.RLock()
 	s := p.shares[name]
 	p.mu.RUnlock()
-	if s == nil || s.of < of.ID() {
-		s = p.divide(of)
+	if s == nil || s.of < of.ID() || s.instances != n {
+		s = p.divide(of, n)
 	}
-	if s.plan == nil || s.plan.Limit().Rate.Count == of.Limit().Rate.Count/p.instances {
+	if s.plan == nil || s.plan.Limit().Rate.Count == of.Limit().Rate.Count/n {
 		return s.plan
 	}
 	// The count comes from the request.
-	v, err := s.plan.WithCount(of.Limit().Rate.Count / p.instances)
+	v, err := s.plan.WithCount(of.Limit().Rate.Count / n)
 	if err != nil {
 		return nil
 	}
 	return v
 }
 
-// divide makes the share of a plan, in the place of that of an older one.
-func (p *Policy) divide(of *escapement.Plan) *share {
+// divide makes the share of a plan, in the place of that of an older one or among others.
+func (p *Policy) divide(of *escapement.Plan, n int64) *share {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	name := of.Limit().Name
 	old := p.shares[name]
-	if old != nil && old.of >= of.ID() {
+	if old != nil && (old.of > of.ID() || old.of == of.ID() && old.instances == n) {
 		return old
 	}
-	s := &share{of: of.ID(), plan: Share(*of.Limit(), p.instances)}
+	s := &share{of: of.ID(), instances: n, plan: Share(*of.Limit(), n)}
 	if old != nil && old.plan != nil {
 		delete(p.plans, old.plan.ID())
 	}

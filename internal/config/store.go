@@ -24,7 +24,8 @@ type Store struct {
 	Deadline     time.Duration // of a decision
 	ExpiryMargin time.Duration // zero: the store's default
 	Connections  int           // per primary; zero: the store's default
-	// Instances is how many instances share the limits, for local_share; zero: not known.
+	// Instances is how many instances share the limits, for local_share; zero: as many as
+	// the store counts.
 	Instances int
 }
 

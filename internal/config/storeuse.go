@@ -75,12 +75,7 @@ func adviseShare(o *tree.Object, l *Limit) {
 	if o.Has("on_failure") {
 		at = o.At("on_failure")
 	}
-	n := int64(l.Store.Instances)
-	switch {
-	case n == 0:
-		at.Warn("nothing says how many instances share the store, so while it is away local_share denies",
-			"write instances: N in the store, or on_failure: deny or allow")
-	case fallback.Share(l.Limit, n) == nil:
+	if n := int64(l.Store.Instances); n > 0 && fallback.Share(l.Limit, n) == nil {
 		at.Warn(fmt.Sprintf("the share of one of %d instances is nothing, so while the store is away local_share denies", n),
 			"write on_failure: deny or allow, or raise the limit")
 	}

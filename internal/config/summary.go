@@ -57,7 +57,7 @@ func (l *Limit) onFailure() string {
 	case l.OnFailure == escapement.Deny || l.Store == nil:
 		return "deny"
 	case l.Store.Instances == 0:
-		return "local_share, which denies: the number of instances is not known"
+		return "local_share of the number of instances that the store counts"
 	}
 	n := l.Store.Instances
 	if p := fallback.Share(l.Limit, int64(n)); p != nil {

@@ -66,7 +66,7 @@ type StoreStatus struct {
 }
 
 func (s *shared) status() StoreStatus {
-	st := StoreStatus{Name: s.spec.Name, At: s.spec.String(), Instances: s.spec.Instances, Calls: s.calls.counts()}
+	st := StoreStatus{Name: s.spec.Name, At: s.spec.String(), Instances: s.instances(), Calls: s.calls.counts()}
 	if store := s.store.Load(); store != nil {
 		snap := store.Snapshot()
 		st.Reached, st.State = true, &snap

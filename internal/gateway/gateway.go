@@ -102,7 +102,7 @@ func New(c *config.Config, store escapement.Store, logger *slog.Logger, opts ...
 		o(&g.opts)
 	}
 	g.fast, _ = store.(escapement.FastStore)
-	g.policy = fallback.NewPolicy(nil, 0)
+	g.policy = fallback.NewPolicy(nil, fallback.Fixed(0))
 	g.hostname, _ = os.Hostname() // without one the variable does not resolve
 	g.exchanges.New = g.newExchange
 	s, err := compile(c, nil)

@@ -45,9 +45,10 @@ const again = 2 * time.Second
 
 func (g *Gateway) newShared(spec *config.Store) *shared {
 	s := &shared{
-		spec: spec, policy: fallback.NewPolicy(g.store, spec.Instances), logger: g.logger.With("store", spec.Name), bound: g.opts.bound,
+		spec: spec, logger: g.logger.With("store", spec.Name), bound: g.opts.bound,
 		tried: make(chan struct{}), done: make(chan struct{}),
 	}
+	s.policy = fallback.NewPolicy(g.store, s.instances)
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	go s.reach(ctx)
@@ -96,6 +97,19 @@ func (s *shared) openOnce() error {
 	s.mu.Unlock()
 	s.logger.Info("the store is in use", "at", s.spec.String())
 	return nil
+}
+
+// instances is how many instances share the store: as configured, or as it was last heard
+// of; 0 if that is not known.
+func (s *shared) instances() int {
+	if s.spec.Instances > 0 {
+		return s.spec.Instances
+	}
+	if store := s.store.Load(); store != nil {
+		n, _ := store.Instances()
+		return n
+	}
+	return 0
 }
 
 func (s *shared) config() (redisstore.Config, error) {

@@ -22,7 +22,7 @@ type Shared struct {
 
 var (
 	reached    = gauge("store_reached", "1 once the store was opened.", "store")
-	instances  = gauge("store_instances", "Instances that share the store's limits, as configured; 0 if that is not known.", "store")
+	instances  = gauge("store_instances", "Instances that share the store's limits, as configured or counted; 0 if that is not known.", "store")
 	callTime   = family{desc: prometheus.NewDesc("escapement_store_call_seconds", "How long calls of the store took, failed ones included.", []string{"store"}, nil)}
 	callErrors = counter("store_call_errors_total", "Calls of the store that failed.", "store")
 	asked      = counter("store_requests_total", "Requests sent to a primary.", "store", "primary")
