@@ -10,11 +10,11 @@ type Flush struct {
 	Instance int64 // below 2^53, not zero
 	Number   int64 // from 1; the flushes of an instance follow each other
 	Interval Span  // a report so long after its window's end is on time
-	Parts    []Admitted
+	Parts    []Spent
 }
 
-// Admitted is units admitted in the window that starts at Window.
-type Admitted struct {
+// Spent is units that were admitted in the window that starts at Window.
+type Spent struct {
 	Window Store
 	Units  int64
 }
@@ -97,7 +97,7 @@ func (p *Plan) open(r *Delayed, now Store) (end Store) {
 // it is what those who were told of the new window do not know yet. So does what an
 // instance whose clock runs ahead admitted in the next window already. After an outage a
 // report counts where it happened.
-func (p *Plan) report(r *Delayed, now Store, part Admitted, interval Span, fresh bool) (late int64) {
+func (p *Plan) report(r *Delayed, now Store, part Spent, interval Span, fresh bool) (late int64) {
 	if !fresh {
 		return 0
 	}

@@ -12,12 +12,16 @@ package algo
 
 // RollingLease is the record: by bucket, the units charged to it (used there, or able to
 // be used until there) and the units that may not be used before it. The zero record is
-// fresh.
+// fresh. The sums spare a sync looking at every bucket: it looks as far as the horizon and
+// the furthest promise.
 type RollingLease struct {
-	At      Store
-	Charged []int64 // buckets J-B to J+B, J being the one of At: bucket j at j mod (2B+1)
-	From    []int64 // buckets J+1 to J+B, likewise
-	Demand  Demand
+	At       Store
+	Charged  []int64 // buckets J-B to J+B, J being the one of At: bucket j at j mod (2B+1)
+	From     []int64 // buckets J+1 to J+B, likewise
+	Sum      int64   // of Charged
+	Promised int64   // the sum of From
+	Furthest int64   // the last bucket in From, or one that has passed
+	Demand   Demand
 }
 
 func (l *Lease) place(bucket int64) int64 {
@@ -33,8 +37,10 @@ func (l *Lease) advance(r *RollingLease, now Store) (bucket int64) {
 	}
 	was, is := int64(r.At)/int64(l.Width), int64(now)/int64(l.Width)
 	for j := max(was, is-size) + 1; j <= is; j++ {
-		r.Charged[l.place(j+l.Buckets)] = 0 // held bucket j-B-1
-		r.From[l.place(j)] = 0
+		old, due := l.place(j+l.Buckets), l.place(j) // the first held bucket j-B-1
+		r.Sum -= r.Charged[old]
+		r.Promised -= r.From[due]
+		r.Charged[old], r.From[due] = 0, 0
 	}
 	r.At = now
 	return is
@@ -51,8 +57,8 @@ func (l *Lease) SyncRolling(r *RollingLease, now Store, a *Ask) Grant {
 	l.settle(r, J, a)
 	n, sum := l.register(&r.Demand, now, a)
 	s := split{n: n, rate: min(max(0, a.Rate), 10*l.Count), sum: sum, last: r.Demand.LastNumber}
-	free, release := l.outlook(r, J)
-	x, carry := l.parts(a, J, free, release[:min(max(1, a.Horizon), l.Buckets)+1], s)
+	free, release := l.outlook(r, J, min(max(1, a.Horizon), l.Buckets))
+	x, carry := l.parts(a, J, free, release, s)
 	g := Grant{At: now, Epoch: r.Demand.Epoch, Instances: n, Share: millionths(s.rate, sum), Carry: carry}
 	expiry, given := J+int64(len(x))-1, int64(0)
 	for k, units := range x {
@@ -63,26 +69,28 @@ func (l *Lease) SyncRolling(r *RollingLease, now Store, a *Ask) Grant {
 		given += units
 		if k > 0 {
 			r.From[l.place(J+int64(k))] += units
+			r.Promised += units
+			r.Furthest = max(r.Furthest, J+int64(k))
 		}
 	}
-	r.Charged[l.place(expiry)] += given
+	l.charge(r, expiry, given)
 	g.Upto, g.Available = expiry, max(0, free[0]-x[0])
 	if g.Available == 0 {
-		g.Free = l.freeAfter(J, free, given)
+		g.Free = l.freeAfter(r, J, free, given)
 	}
 	return g
 }
 
 // exact decides a request at once: its units are used in this bucket.
 func (l *Lease) exact(r *RollingLease, J int64, a *Ask) Grant {
-	free, _ := l.outlook(r, J)
+	free, _ := l.outlook(r, J, 1)
 	g, given := Grant{At: r.At}, int64(0)
 	if g.Admitted = a.Exact <= free[0]; g.Admitted {
 		given = a.Exact
-		r.Charged[l.place(J)] += given
+		l.charge(r, J, given)
 	}
 	if g.Available = max(0, free[0]-given); g.Available == 0 {
-		g.Free = l.freeAfter(J, free, given)
+		g.Free = l.freeAfter(r, J, free, given)
 	}
 	return g
 }
@@ -96,35 +104,39 @@ func (l *Lease) settle(r *RollingLease, J int64, a *Ask) {
 	}
 	for _, m := range a.Settle {
 		if m.Bucket >= J-l.Buckets && m.Bucket <= J+l.Buckets {
-			c := &r.Charged[l.place(m.Bucket)]
-			*c -= min(max(0, m.Units), *c)
+			l.charge(r, m.Bucket, -min(max(0, m.Units), r.Charged[l.place(m.Bucket)]))
 		}
 	}
 	for _, m := range a.Used {
 		if m.Bucket >= J-l.Buckets && m.Bucket <= J+l.Buckets {
-			c := &r.Charged[l.place(m.Bucket)]
-			*c += min(max(0, m.Units), MaxLease-*c)
+			l.charge(r, m.Bucket, min(max(0, m.Units), MaxLease-r.Charged[l.place(m.Bucket)]))
 		}
 	}
 }
 
+func (l *Lease) charge(r *RollingLease, bucket, units int64) {
+	r.Charged[l.place(bucket)] += units
+	r.Sum += units
+}
+
 // outlook is, for each bucket from J on, what may be granted for use from there on
-// without breaking a promise made to anyone, and what is released there.
-func (l *Lease) outlook(r *RollingLease, J int64) (free, release []int64) {
-	later, used := int64(0), int64(0)
-	for i := range r.Charged {
-		later += r.From[i]
-		used += r.Charged[i]
-	}
-	free, release = make([]int64, l.Buckets+1), make([]int64, l.Buckets+1)
+// without breaking a promise made to anyone, and up to the horizon what is released
+// there. Beyond the furthest promise more can only become free.
+func (l *Lease) outlook(r *RollingLease, J, horizon int64) (free, release []int64) {
+	far := max(horizon, r.Furthest-J)
+	used, later := r.Sum, r.Promised
+	free, release = make([]int64, far+1), make([]int64, horizon+1)
 	free[0] = l.Count - used + later
-	for k := int64(1); k <= l.Buckets; k++ {
-		release[k] = r.Charged[l.place(J+k-l.Buckets-1)]
+	for k := int64(1); k <= far; k++ {
+		c := r.Charged[l.place(J+k-l.Buckets-1)]
+		if k <= horizon {
+			release[k] = c
+		}
+		used -= c
 		later -= r.From[l.place(J+k)]
-		used -= release[k]
 		free[k] = l.Count - used + later
 	}
-	for k := l.Buckets - 1; k >= 0; k-- {
+	for k := far - 1; k >= 0; k-- {
 		free[k] = min(free[k], free[k+1])
 	}
 	return free, release
@@ -165,10 +177,16 @@ func (l *Lease) parts(a *Ask, J int64, free, release []int64, s split) (x []int6
 }
 
 // freeAfter is the first bucket at which something is free that was not promised.
-func (l *Lease) freeAfter(J int64, free []int64, given int64) Store {
-	k := 1
-	for k < len(free) && free[k]-given <= 0 {
+func (l *Lease) freeAfter(r *RollingLease, J int64, free []int64, given int64) Store {
+	k := int64(1)
+	for k < int64(len(free)) && free[k]-given <= 0 {
 		k++
 	}
-	return Store(J+int64(k)) * Store(l.Width)
+	last := free[len(free)-1] - given
+	for ; last <= 0 && k <= l.Buckets; k++ {
+		if last += r.Charged[l.place(J+k-l.Buckets-1)]; last > 0 {
+			break
+		}
+	}
+	return Store(J+k) * Store(l.Width)
 }

@@ -207,3 +207,20 @@ func TestPortionsStayBelow2To53(t *testing.T) {
 		}
 	})
 }
+
+func BenchmarkSync(b *testing.B) {
+	b.Run("fixed", func(b *testing.B) {
+		l, r := Lease{Count: 500, Per: 1_000_000, Interval: 200_000}, FixedLease{}
+		for i := range int64(b.N) {
+			l.SyncFixed(&r, Store(200_000*i), &Ask{Epoch: i / 2, Rate: 500, LastRate: 500, Window: i / 5, Want: 100, WantNext: 50})
+		}
+	})
+	b.Run("rolling", func(b *testing.B) {
+		l, r := Lease{Count: 500, Per: 1_000_000, Interval: 200_000, Width: 3907, Buckets: 256}, RollingLease{}
+		for i := range int64(b.N) {
+			j := 200_000 * i / 3907
+			l.SyncRolling(&r, Store(200_000*i), &Ask{Epoch: i / 2, Rate: 500, LastRate: 500, Want: 100, Base: 20, Horizon: 60, Upto: j,
+				Settle: []Amount{{j - 10, 50}}, Used: []Amount{{j - 20, 25}, {j - 30, 25}}})
+		}
+	})
+}

@@ -80,7 +80,7 @@ func (l *Ledger) Absorb(now algo.Mono, g *algo.Flushed) {
 	}
 }
 
-func units(parts []algo.Admitted, window algo.Store) (n int64) {
+func units(parts []algo.Spent, window algo.Store) (n int64) {
 	for _, p := range parts {
 		if p.Window == window {
 			n += p.Units

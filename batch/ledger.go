@@ -57,9 +57,9 @@ type Ledger struct {
 	since  int64 // admitted here and not contained in left
 	own    int64 // admitted here in this window: never more than the limit, whatever the store forgets
 
-	pending  []algo.Admitted // not in a flush yet
-	flush    algo.Flush      // the last one made
-	unknown  bool            // it is not answered yet
+	pending  []algo.Spent // not in a flush yet
+	flush    algo.Flush   // the last one made
+	unknown  bool         // it is not answered yet
 	inFlight bool
 	late     int64
 
@@ -133,12 +133,12 @@ func (l *Ledger) refuse(now algo.Mono) Answer {
 	return a
 }
 
-func add(parts []algo.Admitted, window algo.Store, units int64) []algo.Admitted {
+func add(parts []algo.Spent, window algo.Store, units int64) []algo.Spent {
 	if n := len(parts); n > 0 && parts[n-1].Window == window {
 		parts[n-1].Units += units
 		return parts
 	}
-	return append(parts, algo.Admitted{Window: window, Units: units})
+	return append(parts, algo.Spent{Window: window, Units: units})
 }
 
 // roll enters the next window without asking. Of a sliding window it knows that the
