@@ -21,7 +21,8 @@ import (
 type ReplayCmd struct {
 	File   string `arg:"" help:"A file of cases, or a trace: CSV, JSON lines or an access log, gzip or not; - is standard input."`
 	Format string `enum:"auto,cases,csv,json,log" default:"auto" help:"What the file is, where it cannot be told from its beginning: ${enum}."`
-	Store  string `enum:"memory" default:"memory" help:"Where cases are run: ${enum}."`
+	Store  string `enum:"memory,redis" default:"memory" help:"Where cases are run: ${enum}. redis starts a redis-server of its own."`
+	Redis  string `placeholder:"URL" help:"With --store redis: use this server, such as redis://127.0.0.1:6379/0, and remove what was written."`
 	JSON   bool   `name:"json" help:"Print one JSON document."`
 	Strict bool   `help:"Stop at the first line that is broken or out of order."`
 
@@ -98,10 +99,15 @@ func (c *ReplayCmd) cases(ctx context.Context, out *Output, in io.Reader) error 
 	if err != nil {
 		return fmt.Errorf("replay: %s: %w", c.File, err)
 	}
+	store, end, err := c.backend(ctx)
+	if err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
 	var done atomic.Int64
 	stop := out.progress(func() string { return fmt.Sprintf("%d of %d cases", done.Load(), len(list)) })
-	r, err := cases.Run(ctx, list, cases.Memory{}, func(n int) { done.Store(int64(n)) })
+	r, err := cases.Run(ctx, list, store, func(n int) { done.Store(int64(n)) })
 	stop()
+	err = errors.Join(err, end())
 	if err != nil {
 		return fmt.Errorf("replay: %s: %w", c.File, err)
 	}
@@ -112,6 +118,26 @@ func (c *ReplayCmd) cases(ctx context.Context, out *Output, in io.Reader) error 
 		return found()
 	}
 	return nil
+}
+
+// backend is where cases are run, and what ends it.
+func (c *ReplayCmd) backend(ctx context.Context) (cases.Backend, func() error, error) {
+	var r *cases.Redis
+	var err error
+	switch {
+	case c.Store == "memory" && c.Redis != "":
+		return nil, nil, usage("replay: --redis without --store redis; write both")
+	case c.Store == "memory":
+		return cases.Memory{}, func() error { return nil }, nil
+	case c.Redis != "":
+		r, err = cases.UseRedis(ctx, c.Redis)
+	default:
+		r, err = cases.StartRedis(ctx)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return r, func() error { return r.Close(context.WithoutCancel(ctx)) }, nil
 }
 
 func (c *ReplayCmd) trace(ctx context.Context, out *Output, in io.Reader, size int64, plotFormat string) error {

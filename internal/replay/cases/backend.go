@@ -1,12 +1,18 @@
 package cases
 
-import "github.com/escapement-io/escapement"
+import (
+	"context"
+
+	"github.com/escapement-io/escapement"
+)
 
 // Backend starts stores to run cases on.
 type Backend interface {
 	// Cannot says in words why an operation of the format cannot happen to this kind of
 	// store, or is empty.
 	Cannot(op string) string
+	// Unfit says in words why a case says nothing about this kind of store, or is empty.
+	Unfit(c *Case) string
 	// Start starts a store on the clocks of w.
 	Start(w *World) (Session, error)
 }
@@ -21,4 +27,9 @@ type Session interface {
 	// Keys is how many keys the store holds.
 	Keys() int64
 	Close() error
+}
+
+// faulty is a Session whose server can be done something to.
+type faulty interface {
+	Fault(ctx context.Context, op string) error
 }

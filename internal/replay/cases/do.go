@@ -36,6 +36,10 @@ func (k *course) once(ctx context.Context, e *Event) (*answer, error) {
 	case "suspend":
 		k.w.suspend(e.UntilMS)
 		k.s.Woken()
+	case "script_flush", "store_restart":
+		if err := k.s.(faulty).Fault(ctx, e.Op); err != nil {
+			return failed(err), nil
+		}
 	case "cleanup", "note", "flush":
 	}
 	return &answer{}, nil

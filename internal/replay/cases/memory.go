@@ -12,6 +12,9 @@ type Memory struct{}
 // Cannot implements Backend.
 func (Memory) Cannot(op string) string { return ops[op] }
 
+// Unfit implements Backend.
+func (Memory) Unfit(*Case) string { return "" }
+
 // Start implements Backend. The store is dated by the same kind of line as in a program,
 // on the clocks of w.
 func (Memory) Start(w *World) (Session, error) {

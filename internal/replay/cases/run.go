@@ -80,6 +80,9 @@ func (c *Case) cannot(b Backend) string {
 			return "needs a real store fault: " + e.Fault
 		}
 	}
+	if reason := b.Unfit(c); reason != "" {
+		return reason
+	}
 	if !c.numeric() {
 		if c.sentence() == nil {
 			return c.unchecked()

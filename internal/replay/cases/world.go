@@ -17,6 +17,7 @@ type World struct {
 	slept    int64      // ms of them that the machine was suspended
 	wall     int64      // ms that the wall clock shows in addition
 	mono     int64      // ms that the monotonic clock shows in addition
+	alone    bool       // the case does something to its server
 	captured *int64     // a reading of t_ms that was taken then and arrives now
 }
 
@@ -43,6 +44,9 @@ func newWorld(c *Case) (*World, error) {
 		epoch = max(epoch, limits[i].EpochMS)
 	}
 	w := &World{base: epoch}
+	for i := range c.Events {
+		w.alone = w.alone || c.Events[i].Op == "script_flush" || c.Events[i].Op == "store_restart"
+	}
 	if epoch == 0 && unit <= around {
 		w.base = around / unit * unit
 	}
