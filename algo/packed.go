@@ -94,7 +94,7 @@ func (p *Plan) outline(v *Verdict) (n numbers) {
 		return numbers{uint64(v.units), uint64(v.a)}
 	case FixedWindow:
 		if p.calendar != nil {
-			n.push(int64(v.at)/1e6, 34)
+			n.push(int64(v.at)/1_000_000, 34)
 		} else if p.firstUse {
 			n.push(int64(v.now-v.at), 42)
 		}
@@ -153,7 +153,7 @@ func (p *Plan) Unpack(w Packed) Verdict {
 	switch p.algorithm {
 	case FixedWindow:
 		if p.calendar != nil {
-			v.at = Store(n.pop(34) * 1e6)
+			v.at = Store(n.pop(34) * 1_000_000)
 		} else if p.firstUse {
 			v.at = v.now - Store(n.pop(42))
 		} else {

@@ -90,6 +90,7 @@ func TestCheckJSON(t *testing.T) {
 			}
 			Limits []struct {
 				Name, Algorithm, Per, Key, State, Bound string
+				OnFailure                               string `json:"on_failure"`
 				Count, Capacity                         int64
 				Shadow                                  bool
 			}
