@@ -62,7 +62,7 @@ func main() {
 		must(json.NewEncoder(os.Stdout).Encode(measure(peers[n], *w, *procs, *dur)))
 		return
 	}
-	r := &report{json: *asJSON}
+	r := &report{json: *asJSON, out: os.Stdout}
 	re := regexp.MustCompile(*only)
 	for _, name := range strings.Split(*names, ",") {
 		if strings.HasPrefix(name, "gateway-") {

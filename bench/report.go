@@ -3,8 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
-	"os"
 )
 
 // line is one row of the report.
@@ -22,22 +22,25 @@ type line struct {
 }
 
 // report prints tables for people or lines for machines.
-type report struct{ json bool }
+type report struct {
+	json bool
+	out  io.Writer
+}
 
 func (r *report) head(title string, w *workload) {
 	if r.json {
 		return
 	}
-	fmt.Printf("\n### %s\n\n", title)
+	fmt.Fprintf(r.out, "\n### %s\n\n", title)
 	if w != nil && w.memory > 0 {
-		fmt.Println("| limiter | heap B/key | 10 s later | peak RSS MiB | CPU ns per first sight |\n| --- | --- | --- | --- | --- |")
+		fmt.Fprintln(r.out, "| limiter | heap B/key | 10 s later | peak RSS MiB | CPU ns per first sight |\n| --- | --- | --- | --- | --- |")
 		return
 	}
 	floor := "floor"
 	if w != nil {
 		floor = w.floor
 	}
-	fmt.Printf("| limiter | CPU ns | × %s | allocs |\n| --- | --- | --- | --- |\n", floor)
+	fmt.Fprintf(r.out, "| limiter | CPU ns | × %s | allocs |\n| --- | --- | --- | --- |\n", floor)
 }
 
 func (r *report) add(l line) {
@@ -46,7 +49,7 @@ func (r *report) add(l line) {
 		*l.Allocs = math.Round(*l.Allocs*1000) / 1000
 	}
 	if r.json {
-		must(json.NewEncoder(os.Stdout).Encode(l))
+		must(json.NewEncoder(r.out).Encode(l))
 		return
 	}
 	show := func(v *float64, format string) string {
@@ -56,14 +59,14 @@ func (r *report) add(l line) {
 		return fmt.Sprintf(format, *v)
 	}
 	if l.BytesPerKey != nil {
-		fmt.Printf("| %s | %.0f | %s | %s | %.0f |\n", l.Peer, *l.BytesPerKey, show(l.KeptPerKey, "%.1f"), show(l.PeakMiB, "%.0f"), l.CPU)
+		fmt.Fprintf(r.out, "| %s | %.0f | %s | %s | %.0f |\n", l.Peer, *l.BytesPerKey, show(l.KeptPerKey, "%.1f"), show(l.PeakMiB, "%.0f"), l.CPU)
 		return
 	}
-	fmt.Printf("| %s | %.1f | %s | %s |\n", l.Peer, l.CPU, show(l.Ratio, "%.2f"), show(l.Allocs, "%.2f"))
+	fmt.Fprintf(r.out, "| %s | %.1f | %s | %s |\n", l.Peer, l.CPU, show(l.Ratio, "%.2f"), show(l.Allocs, "%.2f"))
 }
 
 func (r *report) foot() {
 	if !r.json {
-		fmt.Println()
+		fmt.Fprintln(r.out)
 	}
 }
