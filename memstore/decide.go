@@ -47,9 +47,7 @@ func (s *Store) TakeOne(_ context.Context, plan *escapement.Plan, key string, co
 	h := s.hash(l, key)
 	sh := s.shard(h)
 	sh.mu.Lock()
-	home := sh.home(h)
-	prefetch(unsafe.Pointer(&sh.slots[home]))
-	prefetch(unsafe.Pointer(&sh.slots[min(home+2, len(sh.slots)-1)]))
+	prefetch(unsafe.Pointer(&sh.slots[sh.home(h)]))
 	now := sh.instant(s.now())
 	g := l.newest
 	if g.slots == 0 && !s.keyed {

@@ -83,11 +83,19 @@ func BenchmarkRatio(b *testing.B) {
 			}
 		}
 		limiter := escapement.NewLimiter(s, live)
+		tick := NewCoarse()
+		defer tick.Close()
+		coarse := escapement.NewLimiter(newStore(b, WithClock(tick)), live)
+		for _, k := range keys {
+			if _, err := coarse.Take(ctx, k, 1); err != nil {
+				b.Fatal(err)
+			}
+		}
 		for _, dist := range []string{"uniform", "zipf"} {
 			seq := draws(keys, dist == "zipf")
 			b.Run(dist, func(b *testing.B) {
 				at := 0
-				ratios(b, []string{"map", "limiter", "store", "map-by-claim", "map-and-clock"}, []func(n int){
+				ratios(b, []string{"map", "limiter", "coarse", "store", "map-by-claim", "map-and-clock"}, []func(n int){
 					func(n int) {
 						for range n {
 							floor.take(seq[at&(1<<20-1)])
@@ -97,6 +105,12 @@ func BenchmarkRatio(b *testing.B) {
 					func(n int) {
 						for range n {
 							limiter.Take(ctx, seq[at&(1<<20-1)], 1)
+							at++
+						}
+					},
+					func(n int) {
+						for range n {
+							coarse.Take(ctx, seq[at&(1<<20-1)], 1)
 							at++
 						}
 					},
