@@ -15,6 +15,7 @@ type Chrony struct {
 	SlewAt     Place
 	RTCSync    bool // without it chronyd leaves the kernel's flag at "not synchronised"
 	Sources    []TimeSource
+	Unread     bool // a file that it includes could not be read: what is missing may stand there
 }
 
 // Makestep says when chronyd steps: if an error is larger than Threshold, in seconds, in
@@ -26,8 +27,9 @@ type Makestep struct {
 }
 
 const (
-	chronySlewPPM  = 83333.333 // default of maxslewrate
-	chronyPoolSize = 4         // default of maxsources
+	chronySlewPPM     = 83333.333 // default of maxslewrate
+	chronyPoolSize    = 4         // default of maxsources
+	chronyMostUpdates = 1_000_000 // two years of them
 )
 
 var chronyFiles = []string{"/etc/chrony/chrony.conf", "/etc/chrony.conf"}
@@ -45,6 +47,10 @@ var chronyDialect = dialect{
 		switch {
 		case d.is("include"):
 			for _, pattern := range d.words[1:] {
+				if r.full(depth + 1) {
+					r.file(pattern, d.Place, depth+1)
+					continue
+				}
 				names := r.host.glob(pattern)
 				if len(names) == 0 && !strings.ContainsAny(pattern, "*?[") {
 					r.problem(d.Place, "%s does not exist", pattern)
@@ -75,7 +81,10 @@ func (h host) chrony(files []string) (*Chrony, []string) {
 		return nil, nil
 	}
 	r := h.directives(name, chronyDialect)
-	c := &Chrony{File: name, MaxSlewPPM: chronySlewPPM}
+	if r.files == 1 && r.unread && len(r.directives) == 0 {
+		return nil, r.problems
+	}
+	c := &Chrony{File: name, MaxSlewPPM: chronySlewPPM, Unread: r.unread}
 	for _, d := range r.directives {
 		c.take(r, d)
 	}
@@ -90,7 +99,7 @@ func (c *Chrony) take(r *reader, d directive) {
 			r.problem(d.Place, "makestep needs a threshold in seconds and a number of updates, such as: makestep 1 3")
 			return
 		}
-		c.Makestep = Makestep{d.Place, *threshold, int(min(max(*limit, -1), 1<<30))}
+		c.Makestep = Makestep{d.Place, *threshold, int(min(max(*limit, -1), chronyMostUpdates))}
 	case d.is("maxslewrate"):
 		if ppm := d.number(1); ppm != nil && *ppm >= 0 {
 			c.MaxSlewPPM, c.SlewAt = *ppm, d.Place

@@ -25,8 +25,15 @@ type host struct{ fs fs.FS }
 // inFS is an absolute path as a file system names it.
 func inFS(name string) string { return strings.TrimPrefix(path.Clean("/"+name), "/") }
 
-// read returns a file of at most 1 MiB.
+// read returns a regular file of at most 1 MiB: opening a pipe would wait for somebody to
+// write to it.
 func (h host) read(name string) (string, error) {
+	switch info, err := fs.Stat(h.fs, inFS(name)); {
+	case err != nil:
+		return "", err
+	case !info.Mode().IsRegular():
+		return "", errors.New("not a regular file")
+	}
 	f, err := h.fs.Open(inFS(name))
 	if err != nil {
 		return "", err
@@ -103,6 +110,7 @@ type reader struct {
 	directives []directive
 	problems   []string
 	files      int
+	unread     bool // some of what they say is not known
 }
 
 // directives reads a file and all that it includes.
@@ -126,13 +134,19 @@ func (p Place) String() string {
 	return fmt.Sprintf("%s:%d", p.File, p.Line)
 }
 
+// full reports whether another file would be one too many.
+func (r *reader) full(depth int) bool { return r.files >= maxFiles || depth > maxIncludes }
+
 func (r *reader) file(name string, from Place, depth int) {
-	if r.files++; r.files > maxFiles || depth > maxIncludes {
+	if r.full(depth) {
+		r.unread = r.unread || depth <= maxIncludes // deeper ones go round in a circle
 		r.problem(from, "%s is not read: more than %d files or %d levels of them", name, maxFiles, maxIncludes)
 		return
 	}
+	r.files++
 	text, err := r.host.read(name)
 	if err != nil {
+		r.unread = true
 		r.problem(from, "%s cannot be read: %v", name, cause(err))
 		return
 	}

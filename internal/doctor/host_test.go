@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -212,4 +213,52 @@ func TestHugeFilesAndDeepIncludesEnd(t *testing.T) {
 		fs["etc/a/"+string(rune('a'+i%26))+strings.Repeat("x", i/26)+".conf"] = file("include /etc/a/*.conf\n")
 	}
 	expect(t, Judge(HostFacts(fs)), want{"daemon-config", Warning, []string{"/etc/big.conf cannot be read: longer than 1048576 bytes", "more than 200 files"}})
+}
+
+// What could not be read is not taken for something that is not there.
+func TestUnreadFilesAreNotEmptyOnes(t *testing.T) {
+	secret := &fstest.MapFile{Mode: fs.ModeNamedPipe} // nor does anybody wait for a pipe
+	conf := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	for name, tt := range map[string]struct {
+		root fstest.MapFS
+		says string
+	}{
+		"chrony":          {fstest.MapFS{"etc/chrony/chrony.conf": secret}, "/etc/chrony/chrony.conf"},
+		"ntpd":            {fstest.MapFS{"etc/ntp.conf": secret}, "/etc/ntp.conf"},
+		"chrony, include": {fstest.MapFS{"etc/chrony.conf": conf("include /etc/more.conf\n"), "etc/more.conf": secret}, "/etc/chrony.conf:1: /etc/more.conf cannot be read"},
+		"ntpd, include":   {fstest.MapFS{"etc/ntp.conf": conf("includefile more.conf\n"), "etc/more.conf": secret}, "/etc/ntp.conf:1: /etc/more.conf cannot be read"},
+	} {
+		f := HostFacts(tt.root)
+		f.Kernel = synchronised
+		r := Judge(f)
+		t.Run(name, func(t *testing.T) {
+			expect(t, r, want{"daemon-config", Warning, []string{tt.says, "not a regular file"}},
+				want{"daemon-may-step", Unknown, nil}, want{"time-sources", Unknown, nil}, want{"daemon-slew-rate", Unknown, nil})
+		})
+	}
+}
+
+// A file of includes alone, all of itself, is given up on early.
+func TestManyIncludesAreFew(t *testing.T) {
+	root := fstest.MapFS{"etc/chrony.conf": {Data: []byte(strings.Repeat("include /etc/c*.conf\n", maxFile/30))}}
+	opened := &counting{FS: root}
+	HostFacts(opened)
+	if opened.n > 50*maxFiles {
+		t.Errorf("%d files and folders opened", opened.n)
+	}
+}
+
+type counting struct {
+	fs.FS
+	n int
+}
+
+func (c *counting) Open(name string) (fs.File, error) {
+	c.n++
+	return c.FS.Open(name)
+}
+
+func TestStepsForTwoYearsAreCounted(t *testing.T) {
+	f := HostFacts(fstest.MapFS{"etc/chrony.conf": {Data: []byte("makestep 1 1e300\n")}})
+	expect(t, Judge(f), want{"daemon-may-step", Warning, []string{"makestep 1 1000000", "about 17777h"}})
 }

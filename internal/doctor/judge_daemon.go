@@ -60,9 +60,14 @@ func daemonMayStep(f *Facts) verdict {
 	return all(f.noDaemon(), vs...)
 }
 
+// incomplete is a verdict about something that is not in the files that could be read.
+func incomplete(file, what string) verdict {
+	return unknown("%s includes a file that was not read, which may hold %s: see daemon-config", file, what)
+}
+
 func (f *Facts) noDaemon() verdict {
 	if f.running("chronyd") != nil || f.running("ntpd") != nil {
-		return unknown("a time daemon runs whose configuration was not found")
+		return unknown("a time daemon runs whose configuration was not found or not read")
 	}
 	return unknown("no time daemon was found, nor a configuration of one")
 }
@@ -71,6 +76,8 @@ func chronySteps(c *Chrony) verdict {
 	m := c.Makestep
 	const fix = "makestep 1 3   # steps only in the first three updates after the start, and then only more than 1 s"
 	switch {
+	case m.File == "" && c.Unread:
+		return incomplete(c.File, "makestep")
 	case m.File == "":
 		return verdict{Warning,
 			fmt.Sprintf("%s has no makestep, so chronyd never steps: an error of an hour at the start stands for %s, at its limit of %.0f ppm",
@@ -104,6 +111,8 @@ func ntpdSteps(c *Ntpd) verdict {
 			fmt.Sprintf("%s: tinker step 0 forbids every step, the one at the start too: an error of an hour then stands for %s at 500 ppm, and the kernel's discipline is off",
 				c.StepAt, slewing(time.Hour, 500)),
 			ntpdLines}
+	case c.StepAt.File == "" && c.Unread:
+		return incomplete(c.File, "tinker step")
 	case c.StepAt.File == "":
 		return verdict{Warning,
 			fmt.Sprintf("%s does not say when to step, so ntpd steps at any time once the clock has been off by more than 128 ms for 5 minutes: "+
@@ -131,6 +140,9 @@ func daemonSlewRate(f *Facts) verdict {
 	if c.MaxSlewPPM <= kernelSlewPPM {
 		return ok("%s: chronyd slews at %g ppm at most", c.SlewAt, c.MaxSlewPPM)
 	}
+	if c.SlewAt.File == "" && c.Unread {
+		return incomplete(c.File, "maxslewrate")
+	}
 	where, says := "add to "+c.File, c.File+" has no maxslewrate"
 	if c.SlewAt.File != "" {
 		where, says = c.SlewAt.String()+": write instead", fmt.Sprintf("%s: maxslewrate %g", c.SlewAt, c.MaxSlewPPM)
@@ -147,14 +159,18 @@ const enough = 3
 
 func timeSources(f *Facts) verdict {
 	var vs []verdict
-	judge := func(daemon, file string, sources []TimeSource) {
-		vs = append(vs, f.tempered(daemon, sourceCount(daemon, file, sources)))
+	judge := func(daemon, file string, sources []TimeSource, unread bool) {
+		v := sourceCount(daemon, file, sources)
+		if unread && v.status.Finding() {
+			v = incomplete(file, "further sources")
+		}
+		vs = append(vs, f.tempered(daemon, v))
 	}
 	if c := f.Config.Chrony; c != nil {
-		judge("chronyd", c.File, c.Sources)
+		judge("chronyd", c.File, c.Sources, c.Unread)
 	}
 	if c := f.Config.Ntpd; c != nil {
-		judge("ntpd", c.File, c.Sources)
+		judge("ntpd", c.File, c.Sources, c.Unread)
 	}
 	if f.running("systemd-timesyncd") != nil {
 		vs = append(vs, verdict{Warning,

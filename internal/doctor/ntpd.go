@@ -12,6 +12,7 @@ type Ntpd struct {
 	Step    float64
 	StepAt  Place // without a file: the default
 	Sources []TimeSource
+	Unread  bool // a file that it includes could not be read: what is missing may stand there
 }
 
 const (
@@ -49,7 +50,10 @@ func (h host) ntpd(files []string) (*Ntpd, []string) {
 		return nil, nil
 	}
 	r := h.directives(name, ntpdDialect)
-	c := &Ntpd{File: name, Step: ntpdStep}
+	if r.files == 1 && r.unread && len(r.directives) == 0 {
+		return nil, r.problems
+	}
+	c := &Ntpd{File: name, Step: ntpdStep, Unread: r.unread}
 	for _, d := range r.directives {
 		c.take(r, d)
 	}
