@@ -43,7 +43,7 @@ type cell struct {
 	n     int64 // credits drained in a tick
 	p     int64 // credits of a unit
 	full  int64 // capacity in credits
-	most  int64 // capacity in units
+	most  int64 // capacity in units, 0 unless used
 }
 
 // NewSingle makes a store for the limit of a plan, on a new clock.Line unless told
@@ -80,7 +80,10 @@ func newCell(p *algo.Plan, now algo.Store) cell {
 	c := cell{start: int64(now) / int64(q.Tick), tick: int64(q.Tick), n: q.N, p: q.P, full: q.Full, most: q.Count}
 	// From now until the last instant the word must hold what drains beside a full backlog.
 	ticks := int64(algo.MaxInstant)/c.tick - c.start
-	c.used = ticks > 0 && c.n <= (1<<62)/ticks
+	if ticks <= 0 || c.n > (1<<62)/ticks {
+		return cell{}
+	}
+	c.used = true
 	return c
 }
 
@@ -131,25 +134,13 @@ func (s *Single) decideOne(c *escapement.Claim) (escapement.Decision, error) {
 // of this package is cheaper. A shadow limit is not heeded. A cost that is not valid is an
 // error with a refusal, and nothing is taken.
 func (s *Single) Take(cost int64) (escapement.Decision, error) {
-	if !s.cell.used || uint64(cost) > uint64(algo.MaxInt) {
+	c := &s.cell
+	if uint64(cost-1) >= uint64(c.most) {
 		return s.decideOne(&escapement.Claim{Plan: s.plan, Cost: cost})
 	}
-	return s.take(cost), nil
-}
-
-// TakeOne is Take for the plan that the Single was made for, or a variant of it.
-func (s *Single) TakeOne(_ context.Context, p *escapement.Plan, key string, cost int64) (escapement.Decision, error) {
-	if !s.cell.used || p != s.plan || uint64(cost) > uint64(algo.MaxInt) {
-		return s.decideOne(&escapement.Claim{Plan: p, Key: key, Cost: cost})
-	}
-	return s.take(cost), nil
-}
-
-// take judges the word where it stands, as algo does: without a copy of the state and
-// with one reading, taken after the word was read.
-func (s *Single) take(cost int64) escapement.Decision {
-	c := &s.cell
-	for {
+	// As algo judges, where the word stands: without a copy of the state and with one
+	// reading, taken after the word was read.
+	for need := cost * c.p; ; {
 		word := s.word.Load()
 		var now algo.Store // s.now(), which is not inlined
 		if s.line != nil {
@@ -159,14 +150,21 @@ func (s *Single) take(cost int64) escapement.Decision {
 		}
 		drained := c.drained(now)
 		backlog := max(0, word-drained)
-		if cost == 0 || cost > c.most || backlog > c.full-cost*c.p {
-			return escapement.DecideDrawn(s.plan, now, cost, backlog, cost == 0)
+		if backlog > c.full-need {
+			return escapement.DecideDrawn(s.plan, now, cost, backlog, false), nil
 		}
-		backlog += cost * c.p
-		if s.word.CompareAndSwap(word, drained+backlog) {
-			return escapement.DecideDrawn(s.plan, now, cost, backlog, true)
+		if s.word.CompareAndSwap(word, drained+backlog+need) {
+			return escapement.DecideDrawn(s.plan, now, cost, backlog+need, true), nil
 		}
 	}
+}
+
+// TakeOne is Take for the plan that the Single was made for, or a variant of it.
+func (s *Single) TakeOne(_ context.Context, p *escapement.Plan, key string, cost int64) (escapement.Decision, error) {
+	if p != s.plan {
+		return s.decideOne(&escapement.Claim{Plan: p, Key: key, Cost: cost})
+	}
+	return s.Take(cost)
 }
 
 // one answers any claim.
