@@ -68,15 +68,23 @@ func (l *Ledger) Absorb(now algo.Mono, g *algo.Flushed) {
 	case l.told && g.Window == l.window:
 		l.since = units(l.pending, l.window)
 		l.used, l.left, l.ends = g.Used, g.Remaining, now+algo.Mono(g.Rest)*1000
-	case l.told && g.Window < l.window && !l.firstUse && now < l.ends:
-		// Answered just before the boundary: it is about the window that weighs now.
+	case l.told && g.Window < l.window && !l.firstUse:
+		// Answered just before the boundary, or by a store whose clock went back: it is
+		// about the window that weighs now. This ledger does not go back.
+		if now >= l.ends {
+			l.roll(now)
+		}
 		l.since = units(l.pending, l.window) + units(flushed, l.window)
 		l.left = l.fresh(g.Used + units(l.pending, g.Window))
 	default:
+		back := l.told && g.Window < l.window // left before, so what was admitted in it is not known any more
 		l.told, l.window, l.ends = true, g.Window, now+algo.Mono(g.Rest)*1000
 		l.used, l.left = g.Used, g.Remaining
 		l.since = units(l.pending, g.Window)
 		l.own = l.since + units(flushed, g.Window)
+		if back {
+			l.own = l.count
+		}
 	}
 }
 

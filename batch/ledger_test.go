@@ -238,6 +238,35 @@ func TestAForgetfulStore(t *testing.T) {
 	f.wants("admitted", int64(total), 10)
 }
 
+// A store whose clock went back does not open a window a second time for anybody.
+func TestAStoreThatGoesBack(t *testing.T) {
+	f := newFleet(t, 1, algo.Params{Algorithm: algo.FixedWindow, Count: 10, Per: 1_000_000})
+	total := map[algo.Store]int{}
+	for now := algo.Mono(100); now < 6000; now += 50 {
+		r := Request{Cost: 1, Since: now * millisecond}
+		a := f.l[0].Admit(r.Since, &r)
+		if a.Verdict == Admitted {
+			total[a.Window]++
+		}
+		if m, send := f.l[0].Poll(r.Since); send {
+			at := line(r.Since)
+			if now > 2500 {
+				at -= 1_700_000
+			}
+			g := f.plan.Flush(&f.record, at, &m)
+			f.l[0].Absorb(r.Since+rtt, &g)
+		}
+	}
+	for window, n := range total {
+		if n > 10 {
+			t.Errorf("window %d: %d were admitted", window, n)
+		}
+	}
+	if len(total) < 5 {
+		t.Errorf("only %d windows saw an admission", len(total))
+	}
+}
+
 func TestIdleKeysAreSilent(t *testing.T) {
 	f := newFleet(t, 1, algo.Params{Algorithm: algo.FixedWindow, Count: 10, Per: 1_000_000})
 	f.admitted(0, 10*millisecond, 1)

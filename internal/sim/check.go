@@ -29,6 +29,7 @@ func (w *world) check(requests []request) {
 	}
 	if s.Mode == Leased {
 		w.checkCalls()
+		w.checkSettled()
 	}
 	undecided := 0
 	for i := range requests {
@@ -109,6 +110,23 @@ func (w *world) checkTime() {
 	slices.SortStableFunc(w.book.admissions, func(a, b admission) int { return int(a.at - b.at) })
 	if n := w.anySpan(); n > most {
 		w.book.wrong("%d were admitted within %v, limit %d", n, s.Per, most)
+	}
+}
+
+// checkSettled compares what a rolling window has charged with what was admitted, bucket
+// by bucket up to the last sync, once every instance has given back the rest. Lots that
+// were not usable yet when their holder left are charged to buckets still to come.
+func (w *world) checkSettled() {
+	s, l := w.setup, &w.store.lease
+	if l.Width == 0 || w.lost > 0 || len(s.Crashes) > 0 || len(s.Store.Steps) > 0 || len(s.Store.Failovers) > 0 {
+		return
+	}
+	count, r := w.stamps(), &w.store.record.rolling
+	size, last := int64(len(r.Charged)), int64(r.At)/int64(l.Width)
+	for j := last - l.Buckets; size > 0 && j <= last; j++ {
+		if got := r.Charged[j%size]; got != count[j] {
+			w.book.wrong("bucket %d, at %d: %d are charged, %d were admitted", j, last, got, count[j])
+		}
 	}
 }
 

@@ -45,7 +45,7 @@ type world struct {
 	nodes  []*node
 	store  *store
 	book   book
-	phases []algo.Mono
+	lost   int // calls whose caller does not know what came of them
 }
 
 // clockFault is how an instance's or the store's clock differs from true time.
@@ -127,18 +127,22 @@ func (w *world) call(n *node, do func(*store) any, back func(reply any)) {
 	fate := w.rng.Float64()
 	lost, gone := fate < w.setup.Network.Loss, fate < w.setup.Network.Loss/2
 	deadline := w.now + w.setup.Network.Timeout
-	if gone { // the request, not the reply
+	unanswered := func() {
+		w.lost++
 		w.on(n, deadline, func() { back(nil) })
+	}
+	if gone { // the request, not the reply
+		unanswered()
 		return
 	}
 	w.at(w.now+there, func() {
 		if w.setup.Store.down(w.now) {
-			w.on(n, deadline, func() { back(nil) })
+			unanswered()
 			return
 		}
 		reply := do(w.store)
 		if lost || w.now+home > deadline {
-			w.on(n, deadline, func() { back(nil) })
+			unanswered()
 			return
 		}
 		w.on(n, w.now+home, func() { back(reply) })
