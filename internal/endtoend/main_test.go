@@ -221,11 +221,11 @@ func offer(t *testing.T, url string, rate int, d time.Duration, consumers ...str
 }
 
 // answered fails the test if an answer is missing or is neither 200 nor 429. The load's
-// own arithmetic may leave one request out.
+// own arithmetic may leave one in a thousand out; a request without an answer has code 0.
 func answered(t *testing.T, codes map[uint16]int, offered int) {
 	t.Helper()
 	n := codes[200] + codes[429]
-	if n < offered-1 || n > offered || len(codes) > 2 {
+	if n < offered-1-offered/1000 || n > offered || len(codes) > 2 {
 		t.Errorf("answers %v, want %d of 200 and 429", codes, offered)
 	}
 }
