@@ -7,7 +7,7 @@ package algo
 // Flush reports what one instance admitted since its last one. It is repeated unchanged
 // until it is answered; the number tells a repetition from a new one.
 type Flush struct {
-	Instance int64 // below 2^53, not zero
+	Instance int64 // of one process: below 2^53, not zero
 	Number   int64 // from 1; the flushes of an instance follow each other
 	Interval Span  // a report so long after its window's end is on time
 	Parts    []Spent

@@ -7,7 +7,7 @@ type Config struct {
 	Plan     *algo.Plan // a fixed_window or a sliding_window
 	Interval algo.Span  // between two reports, below the period
 	Phase    algo.Mono  // of the ticks within the interval, see algo.Phase
-	Instance int64      // tells instances apart: below 2^53, not zero
+	Instance int64      // tells processes apart: below 2^53, not zero, and drawn anew by each, for its reports are numbered from 1
 	MaxWait  algo.Mono  // the longest a request waits for the first reply of a window; zero means 20 ms
 }
 

@@ -114,8 +114,8 @@ func (w *world) checkTime() {
 }
 
 // checkSettled compares what a rolling window has charged with what was admitted, bucket
-// by bucket up to the last sync, once every instance has given back the rest. Lots that
-// were not usable yet when their holder left are charged to buckets still to come.
+// by bucket, once every instance has given back the rest. Lots that were not usable yet
+// when their holder left stay charged to buckets after the end.
 func (w *world) checkSettled() {
 	s, l := w.setup, &w.store.lease
 	if l.Width == 0 || w.lost > 0 || len(s.Crashes) > 0 || len(s.Store.Steps) > 0 || len(s.Store.Failovers) > 0 {
@@ -123,7 +123,8 @@ func (w *world) checkSettled() {
 	}
 	count, r := w.stamps(), &w.store.record.rolling
 	size, last := int64(len(r.Charged)), int64(r.At)/int64(l.Width)
-	for j := last - l.Buckets; size > 0 && j <= last; j++ {
+	end := int64((epoch+s.Store.Offset+s.For)/time.Microsecond) / int64(l.Width)
+	for j := last - l.Buckets; size > 0 && j < min(end, last+1); j++ {
 		if got := r.Charged[j%size]; got != count[j] {
 			w.book.wrong("bucket %d, at %d: %d are charged, %d were admitted", j, last, got, count[j])
 		}
