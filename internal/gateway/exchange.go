@@ -143,6 +143,7 @@ func onlyWebSocket(h http.Header) {
 func (x *exchange) rewrite(p *httputil.ProxyRequest) {
 	out, h := p.Out, p.Out.Header
 	out.URL.Scheme = x.rt.upstream.scheme
+	out.URL.RawQuery = p.In.URL.RawQuery // ReverseProxy drops what net/url cannot read
 	if policy.HasDots(out.URL.Path) {
 		out.URL.Path, out.URL.RawPath = x.path, ""
 	}

@@ -322,6 +322,7 @@ func TestHostAndPath(t *testing.T) {
 		w.echo(func(r *http.Request) string { return r.Host + " " + r.RequestURI })
 		for sent, want := range map[string]string{
 			"/a%2Fb//c.d/..e?x=%20&y&x=2": "/a%2Fb//c.d/..e?x=%20&y&x=2",
+			"/q?z=1;y&x=%zz&&a=%":         "/q?z=1;y&x=%zz&&a=%",
 			"/a/../b%20c?x=%20/../y":      "/b%20c?x=%20/../y",
 			"/a/%2e%2e/b/.":               "/b/",
 		} {
