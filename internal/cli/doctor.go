@@ -33,6 +33,9 @@ func (c *DoctorCmd) Run(ctx context.Context, out *Output) error {
 	if c.Watch < 0 || c.Watch > maxWatch {
 		return usage("doctor: --watch is %v; use 0 to %v", c.Watch, maxWatch)
 	}
+	if err := checkServers(c.NTP); err != nil {
+		return err
+	}
 	o := doctor.Options{Root: os.DirFS(c.Root), Redis: c.Redis, NTP: c.NTP, Watch: c.Watch, Fleet: c.Fleet}
 	if c.Config != "" {
 		cfg, findings, err := config.Load(c.Config, config.Options{IgnoreUnsupported: true})

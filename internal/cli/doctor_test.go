@@ -182,3 +182,13 @@ func fetch(t *testing.T, url string) string {
 	}
 	return string(b)
 }
+
+func TestNamesOfServersAreChecked(t *testing.T) {
+	for _, name := range []string{"a b", "a\nb", "a\xff", "\x1b[2J", strings.Repeat("a", 301)} {
+		for _, args := range [][]string{{"doctor", "--watch", "0"}, {"gateway", "--demo"}} {
+			if _, stderr, exit := command(t, append(args, "--ntp", name)...); exit != ExitUsage || !strings.Contains(stderr, "--ntp") {
+				t.Errorf("%q --ntp %q: exit %d\n%s", args, name, exit, stderr)
+			}
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"reflect"
+	"strings"
 	"sync"
 
 	"github.com/escapement-io/escapement/algo"
@@ -28,9 +29,22 @@ type watched struct {
 	end     func()   // ends the watch, and waits
 }
 
+// checkServers refuses names of NTP servers that cannot be any, before they become labels.
+func checkServers(servers []string) error {
+	for _, s := range servers {
+		if s == "" || len(s) > 300 || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return usage("--ntp %q: write HOST, HOST:PORT or [ADDRESS]:PORT in plain ASCII", s)
+		}
+	}
+	return nil
+}
+
 // watchClocks follows the system clock and the NTP servers until it is ended or ctx ends. It
 // logs every event, and tells who wants to know of a step.
 func watchClocks(ctx context.Context, c config.Clock, servers []string, logger *slog.Logger) (*watched, error) {
+	if err := checkServers(servers); err != nil {
+		return nil, err
+	}
 	w := &watched{sources: doctor.HostFacts(os.DirFS("/")).Sources()}
 	follow := []clock.Follow{{Reference: clock.System()}}
 	for _, host := range servers {

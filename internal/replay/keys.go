@@ -19,7 +19,7 @@ func (k *keys) number(key []byte) (n uint32, isNew bool) {
 	}
 	n, ok := k.index[string(key)]
 	if !ok {
-		if len(k.names) == maxKeys {
+		if uint64(len(k.names)) >= maxKeys {
 			return 0, false
 		}
 		n = uint32(len(k.names))
