@@ -22,6 +22,8 @@ import (
 type DrillCmd struct {
 	ClockStep ClockStepCmd `cmd:"" help:"Step the wall clock of a limiter under load: does it admit what it should?"`
 	Ceiling   CeilingCmd   `cmd:"" help:"Ask a running gateway for more than a limit admits: is the ceiling where it should be?"`
+	StoreStep StoreStepCmd `cmd:"" help:"Step the clock of a real Redis under load: does a shared limit admit what it should?"`
+	Failover  FailoverCmd  `cmd:"" help:"Promote a replica whose clock differs: does a shared limit go on as it should?"`
 	Serve     DrillServe   `cmd:"" hidden:"" help:"The process whose clock is stepped."`
 }
 

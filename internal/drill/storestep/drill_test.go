@@ -48,7 +48,7 @@ func TestTheLimitHoldsAndTheRecipeDoesNot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%+v", *r)
+	t.Logf("%d admitted, %.1f right, %d failed, %v", r.Admitted, r.Right, r.Failed, r.Problems)
 	// A busy machine delays decisions; the drill's own bound is tighter.
 	if d := float64(r.Admitted) - r.Right; d < -4 || d > 4 {
 		t.Errorf("%d admitted, %.1f are right", r.Admitted, r.Right)
@@ -59,7 +59,7 @@ func TestTheLimitHoldsAndTheRecipeDoesNot(t *testing.T) {
 		t.Fatal(err)
 	}
 	if float64(n.Admitted) < n.Right+5 || len(n.Problems) == 0 {
-		t.Errorf("the recipe held: %+v", *n)
+		t.Errorf("the recipe held: %d admitted, %.1f right", n.Admitted, n.Right)
 	}
 }
 
@@ -69,5 +69,31 @@ func TestBadOptionsAreNamed(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("no mention of %q: %v", want, err)
 		}
+	}
+}
+
+// A replica whose clock differs is promoted under load.
+func TestFailover(t *testing.T) {
+	var r *Report
+	for range 3 {
+		var err error
+		r, err = RunFailover(t.Context(), Options{Rate: escapement.PerSecond(10), Load: 200, For: 12 * time.Second, Instances: 2}, -45*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%d admitted, %.0f right, gap %.0f ms, %d failed, %d unknown, %+v, %v", r.Admitted, r.Right, r.LongestGap, r.Failed, r.Unknown, *r.Failover, r.Problems)
+		if len(r.Problems) == 0 {
+			break
+		}
+	}
+	if len(r.Problems) > 0 || r.Failover.OutageMS <= 0 || r.Seen == 0 {
+		t.Errorf("three times in a row: %v", r.Problems)
+	}
+	var text, picture strings.Builder
+	if err := r.Text(&text); err != nil || !strings.Contains(text.String(), "was promoted") {
+		t.Errorf("%v %s", err, text.String())
+	}
+	if err := r.Chart().Write(&picture, ".svg"); err != nil || !strings.Contains(picture.String(), "failover") {
+		t.Errorf("the picture: %v", err)
 	}
 }

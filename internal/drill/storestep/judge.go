@@ -1,6 +1,7 @@
 package storestep
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -12,6 +13,15 @@ type Asked struct {
 	Sent, Answered algo.Mono
 	Admitted       bool
 	Failed         bool // the store did not decide
+	Unknown        bool // of these: it may have charged
+
+	at algo.Store // of the decision, on the store's line
+}
+
+// Mark is something that happened during the load.
+type Mark struct {
+	Name string
+	At   algo.Mono
 }
 
 // Report is what a drill found.
@@ -21,27 +31,37 @@ type Report struct {
 	Ratio    float64 `json:"ratio"`
 	// LongestGap is the longest time between two admissions, less the longest between two
 	// decisions, which no limiter can be blamed for.
-	LongestGap float64  `json:"longest_gap_ms"`
-	Decisions  int      `json:"decisions"`
-	Failed     int      `json:"failed"`
-	Instances  int      `json:"instances"`
-	Steps      []string `json:"steps"`
-	Seen       uint64   `json:"steps_seen"` // by the first instance
-	Error      float64  `json:"error_ms"`   // e, as the first instance measured it
-	Problems   []string `json:"problems"`
+	LongestGap float64   `json:"longest_gap_ms"`
+	Decisions  int       `json:"decisions"`
+	Failed     int       `json:"failed"`
+	Unknown    int       `json:"unknown"` // of these: sent and not answered
+	Instances  int       `json:"instances"`
+	Naive      bool      `json:"naive,omitempty"`
+	Attempt    int       `json:"attempt"`
+	Steps      []string  `json:"steps"`
+	Seen       uint64    `json:"steps_seen"` // by the first instance
+	Error      float64   `json:"error_ms"`   // e, as the first instance measured it
+	Failover   *Failover `json:"failover,omitempty"`
+	Problems   []string  `json:"problems"`
+
+	asked   []Asked
+	marks   []Mark
+	options Options
 }
 
 // judge compares decisions with what is right for a bucket that was full when the first
 // was asked for. It knows nothing of the limiter.
-func judge(count, burst int64, per time.Duration, asked []Asked) Report {
-	asked = slices.Clone(asked)
-	slices.SortFunc(asked, func(a, b Asked) int { return int(a.Answered - b.Answered) })
-	var r Report
+func judge(count, burst int64, per time.Duration, asked []Asked) *Report {
+	asked = sortedByAnswer(asked)
+	r := &Report{}
 	var decided, admitted spread
 	for _, a := range asked {
 		r.Decisions++
 		if a.Failed {
 			r.Failed++
+			if a.Unknown {
+				r.Unknown++
+			}
 			continue
 		}
 		decided.add(a.Answered)
@@ -78,4 +98,10 @@ func (s *spread) add(t algo.Mono) {
 		s.gap = max(s.gap, t-s.last)
 	}
 	s.n, s.last = s.n+1, t
+}
+
+func sortedByAnswer(asked []Asked) []Asked {
+	asked = slices.Clone(asked)
+	slices.SortFunc(asked, func(a, b Asked) int { return cmp.Compare(a.Answered, b.Answered) })
+	return asked
 }

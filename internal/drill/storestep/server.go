@@ -2,107 +2,73 @@ package storestep
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
-	"syscall"
 	"time"
 
+	"github.com/escapement-io/escapement/internal/redisserver"
 	"github.com/escapement-io/escapement/tools/skewrun"
 )
 
+// bench is where servers are run under clocks of their own.
+type bench struct {
+	dir, tool string
+	servers   []*server
+}
+
+// newBench makes a folder and builds skewrun.
+func newBench(ctx context.Context) (*bench, error) {
+	if _, err := redisserver.Binary(); err != nil {
+		return nil, fmt.Errorf("drill: %w", err)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	b := &bench{}
+	if b.tool, err = skewrun.Build(ctx, filepath.Join(cache, "escapement")); err != nil {
+		return nil, err
+	}
+	if err := skewrun.Usable(ctx, b.tool); err != nil {
+		return nil, err
+	}
+	if b.dir, err = os.MkdirTemp("", "escapement-drill-*"); err != nil {
+		return nil, fmt.Errorf("drill: %w", err)
+	}
+	return b, nil
+}
+
+// end stops every server.
+func (b *bench) end() {
+	for i := len(b.servers) - 1; i >= 0; i-- {
+		b.servers[i].Stop()
+	}
+	os.RemoveAll(b.dir)
+}
+
 // server is a redis-server under a wall clock of its own.
 type server struct {
+	*redisserver.Server
 	tool, file string
-	addr       string
-	cmd        *exec.Cmd
-	gone       chan struct{}
 }
 
-// ErrNoServer says that there is no redis-server to drill.
-var ErrNoServer = errors.New("drill: redis-server is not installed; install the package redis-server")
-
-// startServer runs redis-server in dir on a free loopback port, with no persistence.
-func startServer(ctx context.Context, dir, binary string) (*server, error) {
-	path, err := exec.LookPath(binary)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNoServer, err)
-	}
-	tool, err := skewrun.Build(ctx, dir)
-	if err != nil {
+func (b *bench) start(ctx context.Context, o redisserver.Options) (*server, error) {
+	s := &server{tool: b.tool, file: filepath.Join(b.dir, fmt.Sprintf("clock-%d", len(b.servers)))}
+	if err := skewrun.Control(ctx, b.tool, s.file, "set", "0"); err != nil {
 		return nil, err
 	}
-	if err := skewrun.Usable(ctx, tool); err != nil {
-		return nil, err
+	o.Wrap = func(command []string) []string {
+		return append([]string{b.tool, "run", s.file, "--"}, command...)
 	}
-	s := &server{tool: tool, file: filepath.Join(dir, "clock")}
-	if err := skewrun.Control(ctx, tool, s.file, "set", "0"); err != nil {
-		return nil, err
+	var err error
+	if s.Server, err = redisserver.Start(ctx, o); err != nil {
+		return nil, fmt.Errorf("drill: %w", err)
 	}
-	var failed error
-	for range 5 {
-		if failed = s.run(ctx, dir, path); failed == nil {
-			return s, nil
-		}
-	}
-	return nil, failed
-}
-
-func (s *server) run(ctx context.Context, dir, path string) error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	s.addr = l.Addr().String()
-	port := l.Addr().(*net.TCPAddr).Port
-	l.Close()
-	s.cmd = exec.Command(s.tool, "run", s.file, "--", path, "--bind", "127.0.0.1", "--port", strconv.Itoa(port),
-		"--save", "", "--appendonly", "no", "--dir", dir, "--loglevel", "warning")
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := s.cmd.Start(); err != nil {
-		return fmt.Errorf("drill: start %s: %w", path, err)
-	}
-	cmd, gone := s.cmd, make(chan struct{})
-	s.gone = gone
-	go func() {
-		_ = cmd.Wait()
-		close(gone)
-	}()
-	var d net.Dialer
-	for range 200 {
-		if c, err := d.DialContext(ctx, "tcp", s.addr); err == nil {
-			return c.Close()
-		}
-		select {
-		case <-ctx.Done():
-			s.end()
-			return ctx.Err()
-		case <-gone:
-			return fmt.Errorf("drill: %s ended at once", path)
-		case <-time.After(25 * time.Millisecond):
-		}
-	}
-	s.end()
-	return fmt.Errorf("drill: %s does not listen on %s", path, s.addr)
-}
-
-// end kills the process and those it started, and waits for it.
-func (s *server) end() {
-	// The error says that it is gone already.
-	_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
-	<-s.gone
+	b.servers = append(b.servers, s)
+	return s, nil
 }
 
 func (s *server) step(ctx context.Context, by time.Duration) error {
 	return skewrun.Control(ctx, s.tool, s.file, "step", fmt.Sprintf("%+dns", by.Nanoseconds()))
-}
-
-// workspace is a folder that is gone afterwards.
-func workspace() (dir string, remove func(), err error) {
-	dir, err = os.MkdirTemp("", "escapement-drill-*")
-	return dir, func() { _ = os.RemoveAll(dir) }, err
 }
