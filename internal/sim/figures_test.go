@@ -92,11 +92,15 @@ func TestSourceTables(t *testing.T) {
 		{"500 per 1 s", "calls", 5, 6.1, callsOf},
 		{"1000 per 10 s", "error", 7.9, 8.9, errorOf},
 		{"1000 per 10 s", "over", 7.9, 8.9, overOf},
+		{"1000 per 10 s in fact every 213 ms", "error", 8.4, 8.7, errorOf},
 	})
 	hold(t, "source-sliding.yaml", []figure{
 		{"500 per 1 s", "error", -14, -9, errorOf},
 		{"1000 per 10 s", "error", -1.5, 1.5, errorOf},
 		{"1000 per 10 s", "over", 5, 11, overOf},
+		{"500 per 1 s in fact every 205 ms", "error", -12, -9, errorOf},
+		{"1000 per 10 s in fact every 205 ms", "error", -1, 1, errorOf},
+		{"1000 per 10 s in fact every 205 ms", "over", 8, 8.5, overOf},
 	})
 }
 
