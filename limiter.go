@@ -2,6 +2,8 @@ package escapement
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/escapement-io/escapement/algo"
 )
@@ -25,13 +27,16 @@ func WithObserver(o Observer) Option { return func(l *Limiter) { l.obs = o } }
 // limit.
 func New(store Store, limit Limit, opts ...Option) (*Limiter, error) {
 	plan, err := limit.Compile()
+	if store == nil {
+		err = errors.Join(err, fmt.Errorf("%w: no store for limit %q; pass one, such as memstore.New()", ErrRequest, limit.Name))
+	}
 	if err != nil {
 		return nil, err
 	}
 	return NewLimiter(store, plan, opts...), nil
 }
 
-// NewLimiter joins a compiled plan to a store.
+// NewLimiter joins a compiled plan to a store; neither may be nil.
 func NewLimiter(store Store, plan *Plan, opts ...Option) *Limiter {
 	l := &Limiter{plan: plan, store: store}
 	l.fast, _ = store.(FastStore)

@@ -78,6 +78,12 @@ func TestInvalidCostsTouchNothing(t *testing.T) {
 	}
 }
 
+func TestNoStoreIsAnError(t *testing.T) {
+	if _, err := escapement.New(nil, escapement.Limit{Name: "x", Rate: escapement.PerSecond(1)}); !errors.Is(err, escapement.ErrRequest) {
+		t.Errorf("New without a store: %v", err)
+	}
+}
+
 func TestHeadroomIsEnforcedAndShown(t *testing.T) {
 	ctx := context.Background()
 	lim, _ := limiter(t, escapement.Limit{Algorithm: escapement.FixedWindow, Rate: escapement.PerSecond(2000), Headroom: 20})

@@ -29,6 +29,8 @@ type Commands struct {
 func Main(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+	// A second signal ends what does not end in order.
+	context.AfterFunc(ctx, stop)
 	return run(ctx, args, &Output{Out: stdout, Err: stderr})
 }
 

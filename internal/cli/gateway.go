@@ -56,6 +56,8 @@ func (c *GatewayCmd) Run(ctx context.Context, out *Output) error {
 		return &exitError{code: ExitFinding, err: fmt.Errorf("gateway: %s has no routes, so every request would be answered 404\n  add routes with a uri, limits and an upstream", c.Config)}
 	}
 	logger := c.logger(out)
+	// net/http says some things only there.
+	slog.SetDefault(logger)
 	clocks, err := watchClocks(ctx, cfg.Clock, c.NTP, logger)
 	if err != nil {
 		return err
