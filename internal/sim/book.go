@@ -38,7 +38,7 @@ func (b *book) wrong(format string, args ...any) {
 	}
 }
 
-func (b *book) waits(*request) { b.waited++ }
+func (b *book) waits() { b.waited++ }
 
 func (b *book) decide(n *node, r *request, v verdict) {
 	w := n.w

@@ -73,7 +73,7 @@ func (e *exact) admit(_ algo.Mono, r *request) verdict {
 		e.w.book.decide(e.n, r, v)
 	})
 	r.queued = true
-	e.w.book.waits(r)
+	e.w.book.waits()
 	return verdict{elsewhere: true}
 }
 

@@ -70,7 +70,7 @@ func (n *node) decide(r *request) {
 	n.waiting = append(n.waiting, r)
 	if !r.queued {
 		r.queued = true
-		n.w.book.waits(r)
+		n.w.book.waits()
 	}
 	n.w.on(n, n.w.when(n, v.until), func() {
 		if !r.decided && n.w.mono(n) >= v.until {

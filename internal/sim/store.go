@@ -20,7 +20,6 @@ type store struct {
 	counted map[algo.Store]int64 // delayed: units in each window, as last recorded
 	applied map[int64]int64      // delayed: the last flush of each instance
 	late    int64                // delayed: units that came after their window
-	granted int64                // leases: units handed out, ever
 	forgot  int64                // leases: units handed out that a failover forgot
 	lost    bool                 // a failover forgot something
 	charged map[int64]int64      // fixed leases: units charged to each window, at most
@@ -31,7 +30,7 @@ type record struct {
 	fixed   algo.FixedLease
 	rolling algo.RollingLease
 	delayed algo.Delayed
-	granted int64
+	granted int64 // leases: units handed out, ever
 }
 
 func (r *record) clone() record {
@@ -75,7 +74,6 @@ func (s *store) sync(a *algo.Ask) *algo.Grant {
 	if g.Admitted {
 		n += a.Exact
 	}
-	s.granted += n
 	s.record.granted += n
 	return &g
 }
