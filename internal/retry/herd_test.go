@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"context"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,9 +81,11 @@ type result struct {
 	calm               time.Duration // from the end of the outage to the last tenth of a second with refusals above 1 %
 }
 
-type line struct{ now time.Duration }
+type line struct{ now atomic.Int64 }
 
-func (l *line) Now() algo.Store { return algo.Store(1_000_000_000_000_000 + l.now.Microseconds()) }
+func (l *line) Now() algo.Store {
+	return algo.Store(1_000_000_000_000_000 + time.Duration(l.now.Load()).Microseconds())
+}
 
 func (w world) run(t *testing.T, seed uint64) result {
 	t.Helper()
@@ -109,7 +112,7 @@ func (w world) run(t *testing.T, seed uint64) result {
 	for queue.Len() > 0 && (*queue)[0].at < w.end {
 		e := heap.Pop(queue).(event)
 		c := &clients[e.client]
-		l.now = e.at
+		l.now.Store(int64(e.at))
 		counted := e.at >= w.from && e.at < w.from+w.outage+aftermath
 		if e.n == 1 {
 			heap.Push(queue, event{e.at + gap(), e.client, 1})
