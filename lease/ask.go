@@ -137,7 +137,8 @@ func (l *Ledger) Failed(now algo.Mono) {
 
 // Leave gives back what can be given back; the ledger is not to be used after it. Units of
 // the next window, which the store takes back only when it has begun, are lost. Nothing is
-// sent if there is nothing to say.
+// sent if there is nothing to say, or while an Ask is in flight: then call Leave again
+// after its Absorb or Failed.
 func (l *Ledger) Leave(now algo.Mono) (ask algo.Ask, send bool) {
 	l.expire(now)
 	if l.inFlight || !l.holds() {

@@ -6,7 +6,7 @@ import "github.com/escapement-io/escapement/algo"
 type Config struct {
 	Lease   algo.Lease
 	Phase   algo.Mono // of its ticks within the interval, see algo.Phase
-	Extras  int       // asks that requests may cause between two ticks; zero means 4
+	Extras  int       // asks that requests may cause between two ticks, below 0 none but the first of a silent key; zero means 4
 	MaxWait algo.Mono // the longest a request waits for quota; zero means 20 ms
 	SkipDry bool      // fixed windows: no ticks while the store has nothing until the window ends
 }
