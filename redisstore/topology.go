@@ -241,8 +241,12 @@ func (s *Store) redirect(from *shard, re *rueidis.RedisError, err error) (to *sh
 		return from, false, err
 	case re.IsTryAgain():
 		// Half of a slot has moved; the other half follows within moments.
-		time.Sleep(2 * time.Millisecond)
-		return from, false, nil
+		select {
+		case <-time.After(2 * time.Millisecond):
+			return from, false, nil
+		case <-s.stop:
+			return from, false, err
+		}
 	case re.IsClusterDown():
 		s.look()
 	}
