@@ -24,6 +24,7 @@ type DrillCmd struct {
 	Ceiling   CeilingCmd   `cmd:"" help:"Ask a running gateway for more than a limit admits: is the ceiling where it should be?"`
 	StoreStep StoreStepCmd `cmd:"" help:"Step the clock of a real Redis under load: does a shared limit admit what it should?"`
 	Failover  FailoverCmd  `cmd:"" help:"Promote a replica whose clock differs: does a shared limit go on as it should?"`
+	NodeSkew  NodeSkewCmd  `cmd:"" help:"Two processes whose wall clocks differ on one Redis: does the limit hold?"`
 	Serve     DrillServe   `cmd:"" hidden:"" help:"The process whose clock is stepped."`
 }
 
@@ -128,12 +129,17 @@ func (c *ClockStepCmd) options() (drill.Options, error) {
 	if c.Naive {
 		o.Child = append(o.Child, "--naive")
 	}
+	o.Cache = cacheDir()
+	return o, nil
+}
+
+// cacheDir is where what is built for drills is kept.
+func cacheDir() string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		cache = os.TempDir()
 	}
-	o.Cache = filepath.Join(cache, "escapement")
-	return o, nil
+	return filepath.Join(cache, "escapement")
 }
 
 // changes are those of the flags, in the order their help says.
@@ -159,6 +165,7 @@ func (c *ClockStepCmd) changes() ([]drill.Change, error) {
 type DrillServe struct {
 	Drilled drilled `embed:""`
 	Naive   bool
+	Redis   string // host:port; empty: in memory
 }
 
 // Run serves until standard input ends.
@@ -166,6 +173,9 @@ func (c *DrillServe) Run(ctx context.Context, out *Output) error {
 	l, err := c.Drilled.limit()
 	if err != nil {
 		return err
+	}
+	if c.Redis != "" {
+		return drill.ServeShared(ctx, l, c.Redis, c.Naive, os.Stdin, out.Out)
 	}
 	return drill.Serve(ctx, l, c.Naive, os.Stdin, out.Out)
 }

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
 	"time"
 
 	"github.com/escapement-io/escapement"
+	"github.com/escapement-io/escapement/internal/drill"
 	"github.com/escapement-io/escapement/internal/drill/storestep"
 	"github.com/escapement-io/escapement/internal/plot"
 	"github.com/escapement-io/escapement/internal/redisserver"
@@ -130,4 +133,63 @@ func (c *FailoverCmd) Run(ctx context.Context, out *Output) error {
 	return c.Load.run(ctx, out, o, func(ctx context.Context, o storestep.Options) (*storestep.Report, error) {
 		return storestep.RunFailover(ctx, o, c.Skew)
 	})
+}
+
+// NodeSkewCmd is escapement drill node-skew.
+type NodeSkewCmd struct {
+	Skew     time.Duration `required:"" placeholder:"DURATION" help:"The wall clock of the second process minus that of the first, such as 900ms or -2s."`
+	Drilled  drilled       `embed:""`
+	Rate     int           `placeholder:"N" help:"Requests per second of both together, on a fixed schedule; three times the limit unless given."`
+	For      time.Duration `default:"10s" help:"How long the load lasts."`
+	Naive    bool          `help:"Drill a bucket in Redis that is dated by its callers, instead of ours."`
+	Attempts int           `default:"3" help:"How often to try on a busy machine; the first run that holds counts, or the last."`
+	JSON     bool          `name:"json" help:"Print one JSON document."`
+}
+
+// Run drills. Exit codes as of store-step.
+func (c *NodeSkewCmd) Run(ctx context.Context, out *Output) error {
+	l, err := c.Drilled.limit()
+	if err != nil {
+		return err
+	}
+	if c.Attempts < 1 || c.Attempts > 10 {
+		return usage("drill: %d attempts; use 1 to 10", c.Attempts)
+	}
+	o := drill.NodeSkewOptions{Limit: l, Rate: c.Rate, For: c.For, Skew: c.Skew, Naive: c.Naive, Cache: cacheDir()}
+	if o.Rate == 0 {
+		o.Rate = threefold(l)
+	}
+	if err := o.Check(); err != nil {
+		return usage("%w", err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("drill: finding this program: %w", err)
+	}
+	o.Child = func(addr string) []string {
+		child := []string{self, "drill", "serve", "--limit", c.Drilled.Limit, "--burst", strconv.FormatInt(l.Burst, 10), "--redis", addr}
+		if c.Naive {
+			child = append(child, "--naive")
+		}
+		return child
+	}
+	var rep *drill.NodeSkewReport
+	for attempt := 1; attempt <= c.Attempts; attempt++ {
+		stop := out.progress(func() string { return fmt.Sprintf("attempt %d of at most %d, %v of load", attempt, c.Attempts, o.For) })
+		rep, err = drill.NodeSkew(ctx, o)
+		stop()
+		if err != nil {
+			return err
+		}
+		if len(rep.Problems) == 0 || c.Naive {
+			break
+		}
+	}
+	if err := out.Result("drill", c.JSON, rep); err != nil {
+		return err
+	}
+	if len(rep.Problems) > 0 {
+		return found()
+	}
+	return nil
 }

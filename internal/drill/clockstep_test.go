@@ -16,6 +16,13 @@ import (
 const served = "ESCAPEMENT_TEST_SERVE"
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && (os.Args[1] == "shared" || os.Args[1] == "skewed") {
+		if err := ServeShared(context.Background(), perfect, os.Args[2], os.Args[1] == "skewed", os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	switch os.Getenv(served) {
 	case "":
 		os.Exit(m.Run())

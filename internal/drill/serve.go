@@ -44,6 +44,11 @@ func Serve(ctx context.Context, l Limit, naive bool, in io.Reader, out io.Writer
 	if err != nil {
 		return err
 	}
+	return serve(ctx, handler(limiter, l, naive), in, out)
+}
+
+// serve answers by h and watches the clocks until in ends or ctx is done.
+func serve(ctx context.Context, h http.Handler, in io.Reader, out io.Writer) error {
 	guard, err := clock.NewGuard(clock.Config{})
 	if err != nil {
 		return err
@@ -67,7 +72,7 @@ func Serve(ctx context.Context, l Limit, naive bool, in io.Reader, out io.Writer
 		_, _ = io.Copy(io.Discard, in)
 		cancel()
 	}()
-	server := &http.Server{Handler: handler(limiter, l, naive), ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
 	stop := context.AfterFunc(ctx, func() { server.Close() })
 	defer stop()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -78,10 +83,7 @@ func Serve(ctx context.Context, l Limit, naive bool, in io.Reader, out io.Writer
 
 // handler answers /clock with the time, and everything else under the limit.
 func handler(limiter *escapement.Limiter, l Limit, naive bool) http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("/clock", func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(reading{Wall: clock.Wall().UnixMicro(), Mono: int64(clock.Mono())})
-	})
+	mux := withClock()
 	one := func(*http.Request) (string, bool) { return "client", true }
 	limited := httplimit.New(limiter, one)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	if !naive {
@@ -101,6 +103,15 @@ func handler(limiter *escapement.Limiter, l Limit, naive bool) http.Handler {
 		mu.Unlock()
 		w.Header().Set(recipesHeader, fmt.Sprint(bits))
 		limited.ServeHTTP(w, r)
+	})
+	return mux
+}
+
+// withClock answers /clock.
+func withClock() *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/clock", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(reading{Wall: clock.Wall().UnixMicro(), Mono: int64(clock.Mono())})
 	})
 	return mux
 }
