@@ -36,6 +36,29 @@ type Claim struct {
 	Receipt  algo.Receipt  // Refund: what to give back; Charge: At says when it was spent
 }
 
+// Ask puts the claim to a state, as every store does that keeps states itself. Only what
+// admits changes it.
+func (c *Claim) Ask(core *algo.Plan, s *algo.State, now algo.Store) algo.Verdict {
+	switch c.Mode {
+	case Take:
+		if c.Patience <= 0 {
+			return core.Take(s, now, c.Cost)
+		}
+		return core.Reserve(s, now, c.Cost, c.Span())
+	case TakeUpTo:
+		return core.TakeUpTo(s, now, c.Cost)
+	case Charge:
+		return core.Charge(s, now, c.Cost, c.Receipt.At)
+	case Refund:
+		return core.Refund(s, now, c.Receipt)
+	case Peek:
+	}
+	return core.Peek(s, now, c.Cost)
+}
+
+// Span is the patience on a store's line, rounded down; none is 0.
+func (c *Claim) Span() algo.Span { return algo.Span(max(0, c.Patience) / time.Microsecond) }
+
 // Request is a group of claims that is admitted or refused as a whole: either every
 // claim of a limit that is not a shadow is charged, or none. Two claims on one key of
 // one limit are judged on their sum.

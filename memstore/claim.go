@@ -2,7 +2,6 @@ package memstore
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/escapement-io/escapement"
 	"github.com/escapement-io/escapement/algo"
@@ -31,29 +30,6 @@ func explain(c *escapement.Claim) error {
 	return fmt.Errorf("%w: limit %s: a receipt for %d units; use the one of a decision", escapement.ErrCost, name, c.Receipt.Units)
 }
 
-// ask puts a claim to a state. Only what admits changes it.
-func ask(core *algo.Plan, st *algo.State, now algo.Store, c *escapement.Claim) algo.Verdict {
-	switch c.Mode {
-	case escapement.Take:
-		if c.Patience == 0 {
-			return core.Take(st, now, c.Cost)
-		}
-		return core.Reserve(st, now, c.Cost, patience(c))
-	case escapement.TakeUpTo:
-		return core.TakeUpTo(st, now, c.Cost)
-	case escapement.Charge:
-		return core.Charge(st, now, c.Cost, c.Receipt.At)
-	case escapement.Refund:
-		return core.Refund(st, now, c.Receipt)
-	case escapement.Peek:
-	}
-	return core.Peek(st, now, c.Cost)
-}
-
-func patience(c *escapement.Claim) algo.Span {
-	return algo.Span(max(0, c.Patience) / time.Microsecond)
-}
-
 // judge answers a claim as if it asked for total, what all claims on its record ask for
 // together. The state is a copy, but its ring is not, and stays as it is.
 func judge(core *algo.Plan, st algo.State, now algo.Store, c *escapement.Claim, total int64) algo.Verdict {
@@ -62,7 +38,7 @@ func judge(core *algo.Plan, st algo.State, now algo.Store, c *escapement.Claim, 
 		if core.Algorithm() != algo.RollingWindow {
 			whole := *c
 			whole.Cost = total
-			return ask(core, &st, now, &whole)
+			return whole.Ask(core, &st, now)
 		}
 	case escapement.TakeUpTo, escapement.Charge, escapement.Refund:
 		return algo.Verdict{Admitted: true} // never refused

@@ -60,12 +60,12 @@ func (s *Store) decide(sh *shard, now algo.Store, l *limit, p *escapement.Plan, 
 	if l.newest.slots > 0 {
 		ref := sl.ref()
 		st := sl.rolling(&sh.rings)
-		v := ask(core, &st, now, c)
+		v := c.Ask(core, &st, now)
 		sl.putRolling(&st, l.newest.id, ref)
 		return v, nil
 	}
 	st := sl.state()
-	v := ask(core, &st, now, c)
+	v := c.Ask(core, &st, now)
 	if v.Admitted && c.Mode != escapement.Peek {
 		sl.put(&st, l.newest.id)
 	}
@@ -81,14 +81,14 @@ func (s *Store) first(sh *shard, now algo.Store, l *limit, p *escapement.Plan, h
 	core, slots := p.Core(), l.newest.slots
 	st := algo.State{Ring: zeros[:slots]}
 	if !keeps(core, &st, now, c) {
-		return ask(core, &st, now, c), nil
+		return c.Ask(core, &st, now), nil
 	}
 	var ref uint32
 	if slots > 0 {
 		ref = sh.rings.take(slots)
 		st.Ring = sh.rings.at(ref)
 	}
-	v := ask(core, &st, now, c)
+	v := c.Ask(core, &st, now)
 	var err error
 	kept := st.At != 0 || st.A != 0 || st.B != 0
 	if kept && !reserved {

@@ -172,11 +172,11 @@ func (s *Single) one(c *escapement.Claim) algo.Verdict {
 	if !s.cell.used {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return ask(c.Plan.Core(), &s.state, s.instant(), c)
+		return c.Ask(c.Plan.Core(), &s.state, s.instant())
 	}
 	for {
 		r := s.read()
-		v := ask(c.Plan.Core(), &r.state, r.now, c)
+		v := c.Ask(c.Plan.Core(), &r.state, r.now)
 		if !v.Admitted || c.Mode == escapement.Peek || s.write(&r) {
 			return v
 		}
@@ -266,9 +266,9 @@ func together(st *algo.State, now algo.Store, claims []escapement.Claim, parts *
 		core, v := c.Plan.Core(), verdicts[i]
 		switch {
 		case admitted:
-			if v = ask(core, st, now, c); !v.Admitted {
+			if v = c.Ask(core, st, now); !v.Admitted {
 				shared := sharing(c)
-				v = ask(core, st, now, &shared)
+				v = shared.Ask(core, st, now)
 			}
 		case v.Admitted:
 			v = core.Peek(st, now, 0)

@@ -54,7 +54,7 @@ func TestSingle(t *testing.T) {
 		var receipts []algo.Receipt
 		for step := range 300 {
 			c := singleClaim(r, p, receipts)
-			v := ask(p.Core(), &model, line.Now(), &c)
+			v := c.Ask(p.Core(), &model, line.Now())
 			want := escapement.Decide(p, v, escapement.Exact)
 			for name, s := range map[string]*Single{"word": word, "state": state} {
 				d, err := s.DecideOne(t.Context(), c)

@@ -16,7 +16,7 @@ const slotBytes = 32
 // behind that one slot that stays empty.
 type table struct {
 	slots []slot
-	size  uint64   // number of homes
+	size  uint64 // number of homes
 	used  int
 	texts []uint32 // with keys: where each slot's key stands in the text; as long as slots
 }

@@ -116,7 +116,7 @@ func appendClaim(args []string, c *escapement.Claim, p *escapement.Plan) []strin
 	switch c.Mode {
 	case escapement.Take:
 		if c.Patience > 0 {
-			mode, extra = "w", int64(patience(c))
+			mode, extra = "w", int64(min(c.Span(), algo.Span(algo.MaxInt)))
 		}
 	case escapement.TakeUpTo:
 		mode = "u"
@@ -132,11 +132,6 @@ func appendClaim(args []string, c *escapement.Claim, p *escapement.Plan) []strin
 		shadow = "1"
 	}
 	return append(args, mode, shadow, strconv.FormatInt(cost, 10), strconv.FormatInt(extra, 10))
-}
-
-// patience is exact in a script too.
-func patience(c *escapement.Claim) algo.Span {
-	return min(algo.Span(max(0, c.Patience)/time.Microsecond), algo.Span(algo.MaxInt))
 }
 
 // Reasons of the scripts for not running a request.
@@ -262,7 +257,7 @@ func (it *item) verdict(i int, admitted bool, now algo.Store, w []int64) (algo.V
 		return core.Rolled(r), nil
 	}
 	st := algo.State{At: algo.Store(w[1]), A: w[2], B: w[3]}
-	v := judge(core, &st, now, &c)
+	v := c.Ask(core, &st, now)
 	if v.Admitted != (w[0] > 0) {
 		return v, fmt.Errorf("redisstore: script and package algo disagree about limit %s at %d on %v: this is a bug, please report it", it.wires[i].plan.Limit().Name, now, w)
 	}
@@ -285,25 +280,6 @@ func (it *item) regroup(i int, admitted bool, flag int64, c *escapement.Claim) {
 			c.Mode = escapement.Peek
 		}
 	}
-}
-
-// judge puts a claim to a state.
-func judge(core *algo.Plan, st *algo.State, now algo.Store, c *escapement.Claim) algo.Verdict {
-	switch c.Mode {
-	case escapement.Take:
-		if c.Patience <= 0 {
-			return core.Take(st, now, c.Cost)
-		}
-		return core.Reserve(st, now, c.Cost, patience(c))
-	case escapement.TakeUpTo:
-		return core.TakeUpTo(st, now, c.Cost)
-	case escapement.Charge:
-		return core.Charge(st, now, c.Cost, c.Receipt.At)
-	case escapement.Refund:
-		return core.Refund(st, now, c.Receipt)
-	case escapement.Peek:
-	}
-	return core.Peek(st, now, c.Cost)
 }
 
 // sum fills totals: two claims on one record are judged on what they ask together.

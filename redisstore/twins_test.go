@@ -340,7 +340,7 @@ func (tw *twins) dry(it *item, i int, st algo.State, c *escapement.Claim) algo.V
 	if core.Algorithm() == algo.RollingWindow {
 		return core.Peek(&st, tw.now, c.Cost)
 	}
-	return judge(core, &st, tw.now, c)
+	return c.Ask(core, &st, tw.now)
 }
 
 func (tw *twins) settle(it *item, i int, c escapement.Claim) escapement.Decision {
@@ -351,7 +351,7 @@ func (tw *twins) settle(it *item, i int, c escapement.Claim) escapement.Decision
 	}
 	before := st
 	before.Ring = slices.Clone(st.Ring)
-	v := judge(w.plan.Core(), &st, tw.now, &c)
+	v := c.Ask(w.plan.Core(), &st, tw.now)
 	if !v.Admitted && len(it.claims) > 1 {
 		units := c.Cost
 		if c.Mode == escapement.Peek {
