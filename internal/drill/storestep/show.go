@@ -71,7 +71,7 @@ func (r *Report) Chart() *plot.Chart {
 		admitted.X, admitted.Y = append(admitted.X, x), append(admitted.Y, n)
 		right.X, right.Y = append(right.X, x), append(right.Y, m)
 	}
-	c.Steps = []plot.Steps{admitted, right}
+	c.Steps = []plot.Steps{right, admitted}
 	for _, k := range r.marks {
 		c.Marks = append(c.Marks, plot.Mark{Name: k.Name, X: float64(k.At-begin) / 1e9})
 	}
