@@ -46,6 +46,9 @@ func (o *Options) Check() error {
 	if o.Instances == 0 {
 		o.Instances = 1
 	}
+	if _, err := o.plan(); err != nil {
+		errs = append(errs, err)
+	}
 	if o.Load < 1 || o.Load > maxLoad {
 		bad("%d decisions per second; use 1 to %d", o.Load, maxLoad)
 	}
@@ -64,6 +67,15 @@ func (o *Options) Check() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// plan compiles the limit.
+func (o *Options) plan() (*escapement.Plan, error) {
+	p, err := escapement.Limit{Name: "drill", Rate: o.Rate, Burst: o.Burst}.Compile()
+	if err != nil {
+		return nil, fmt.Errorf("drill: %w", err)
+	}
+	return p, nil
 }
 
 // ParseFlap reads "500ms*18": so many steps of that size, forward and back in turn.
@@ -100,9 +112,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	plan, err := escapement.Limit{Name: "drill", Rate: o.Rate, Burst: o.Burst}.Compile()
+	plan, err := o.plan()
 	if err != nil {
-		return nil, fmt.Errorf("drill: %w", err)
+		return nil, err
 	}
 	bench, err := newBench(ctx)
 	if err != nil {

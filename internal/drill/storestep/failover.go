@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/escapement-io/escapement"
 	"github.com/escapement-io/escapement/algo"
 	"github.com/escapement-io/escapement/clock"
 	"github.com/escapement-io/escapement/internal/redisserver"
@@ -31,9 +30,9 @@ func RunFailover(ctx context.Context, o Options, skew time.Duration) (*Report, e
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	plan, err := escapement.Limit{Name: "drill", Rate: o.Rate, Burst: o.Burst}.Compile()
+	plan, err := o.plan()
 	if err != nil {
-		return nil, fmt.Errorf("drill: %w", err)
+		return nil, err
 	}
 	bench, err := newBench(ctx)
 	if err != nil {
