@@ -23,12 +23,14 @@ var (
 	seed  = flag.Uint64("seed", 0, "first history of random tests; 0 draws one")
 )
 
-// firstSeed is the -seed, or a new one; it is printed if the test fails.
+// firstSeed is the -seed, or a new one, and prints it.
 func firstSeed(t *testing.T) uint64 {
+	t.Helper()
 	s := *seed
 	if s == 0 {
 		s = uint64(rand.Uint32()) + 1
 	}
+	t.Logf("seed %d; again with: go test ./algo -run '^%s$' -steps %d -seed %d", s, t.Name(), *steps, s)
 	return s
 }
 
@@ -80,7 +82,7 @@ func twin(q algo.Params, tick algo.Span) *algomodel.Model {
 		q.Algorithm = algo.GCRA
 	case algo.GCRA:
 		q.Algorithm = algo.TokenBucket
-	default:
+	case algo.FixedWindow, algo.SlidingWindow, algo.RollingWindow, algo.Pacing:
 		return nil
 	}
 	return algomodel.New(q, tick)
