@@ -78,6 +78,7 @@ func (c *calendar) first(d civil) civil {
 		return d.add(0, -(int(d.utc().Weekday())+6)%7)
 	case Month:
 		return civil{d.year, d.month, 1}
+	case Day, Epoch, FirstUse: // of these only Day has a calendar
 	}
 	return d
 }
@@ -92,6 +93,7 @@ func (c *calendar) step(first civil, by int) civil {
 		return first.add(0, 7*by)
 	case Month:
 		return first.add(by, 0)
+	case Day, Epoch, FirstUse: // of these only Day has a calendar
 	}
 	return first.add(0, by)
 }

@@ -111,6 +111,7 @@ func boundaries(align Align, z *time.Location, from, to time.Time) (list []algo.
 			return floorDiv(days+3, 7) // 1970-01-01 was a Thursday
 		case Month:
 			return int64(d.Year())*12 + int64(d.Month())
+		case Day, Epoch, FirstUse:
 		}
 		return days
 	}

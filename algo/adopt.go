@@ -84,6 +84,7 @@ func (p *Plan) used(s *State, at Store) int64 {
 		return ceilDiv(v.a, p.p)
 	case SlidingWindow:
 		return v.a + p.weighted(v.b, v.at, v.now)
+	case FixedWindow, RollingWindow:
 	}
 	return v.a
 }

@@ -76,10 +76,8 @@ func (p *Plan) length(start, end Store) Span {
 
 // open makes the window that holds now the open one and returns its end.
 func (p *Plan) open(r *Delayed, now Store) (end Store) {
-	start, end := r.Start, r.Start
 	if r.Open {
-		_, end = p.windowAt(r.Start)
-		if now < end {
+		if _, end = p.windowAt(r.Start); now < end {
 			return end
 		}
 	}

@@ -46,7 +46,7 @@ func (p *Plan) Lease(interval Span) (Lease, error) {
 			l.Width = Span(ceilDiv(int64(p.per), n))
 			l.Buckets = ceilDiv(int64(p.per), int64(l.Width))
 		}
-	default:
+	case TokenBucket, GCRA, Pacing:
 		return bad("algorithm", p.algorithm.String()+" cannot be leased", "use fixed_window or rolling_window")
 	}
 	if p.count > MaxLease {

@@ -1,6 +1,7 @@
 package algo
 
 import (
+	"errors"
 	"math/big"
 	"testing"
 
@@ -41,7 +42,7 @@ func TestLeaseOfAPlan(t *testing.T) {
 		}
 		l, err := p.Lease(tt.interval)
 		if tt.field != "" {
-			if e, ok := err.(*LimitError); !ok || e.Field != tt.field {
+			if e, ok := errors.AsType[*LimitError](err); !ok || e.Field != tt.field {
 				t.Errorf("%+v every %d: %v, want a refusal of %s", tt.q, tt.interval, err, tt.field)
 			}
 			continue

@@ -151,6 +151,7 @@ func (p *Plan) Unpack(w Packed) Verdict {
 	u := p.unitBits()
 	v.units, v.a = n.pop(u), n.pop(u)
 	switch p.algorithm {
+	case TokenBucket, GCRA, Pacing: // returned above
 	case FixedWindow:
 		if p.calendar != nil {
 			v.at = Store(n.pop(34) * 1_000_000)

@@ -50,6 +50,7 @@ func RandomLimit(r *rand.Rand, a algo.Algorithm) (algo.Params, algo.Plan) {
 			case 1:
 				q.Per, q.Calendar = 0, pick(r, calendars...)
 			}
+		case algo.SlidingWindow: // nothing but its rate
 		case algo.RollingWindow:
 			if r.IntN(2) == 0 {
 				q.Count = 1 + r.Int64N(algo.LogMax)

@@ -72,6 +72,7 @@ func (o Op) String() string {
 		return fmt.Sprintf("Charge(now=%d, units=%d, stamp=%d)", o.Now, o.Units, o.Stamp)
 	case Refund:
 		return fmt.Sprintf("Refund(now=%d, {At:%d Units:%d})", o.Now, o.Receipt.At, o.Receipt.Units)
+	case Take, TakeUpTo, Peek:
 	}
 	return fmt.Sprintf("%v(now=%d, %d)", o.Kind, o.Now, o.Units)
 }
@@ -89,6 +90,7 @@ func Apply(p *algo.Plan, s *algo.State, o Op) algo.Verdict {
 		return p.Refund(s, o.Now, o.Receipt)
 	case Peek:
 		return p.Peek(s, o.Now, o.Units)
+	case Take:
 	}
 	return p.Take(s, o.Now, o.Units)
 }
@@ -160,6 +162,7 @@ func (m *Model) Do(o Op) Answer {
 		m.judge.fill(&have, m.judge.instant(o.Now))
 		o.Kind, o.Units = Take, min(o.Units, have.Remaining)
 		return m.Do(o)
+	case Take, Reserve, Charge, Refund:
 	}
 	now := m.judge.instant(o.Now)
 	a := Answer{Now: now}
@@ -178,7 +181,8 @@ func (m *Model) Do(o Op) Answer {
 		if o.Receipt.Units > 0 {
 			a.Units = m.judge.refund(now, o.Receipt)
 		}
-	default:
+	case TakeUpTo, Peek: // answered above
+	case Take, Reserve:
 		patience := o.Patience
 		if o.Kind == Take {
 			patience = 0
