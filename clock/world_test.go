@@ -99,7 +99,6 @@ type traveller struct {
 	lastAt [2]algo.Mono    // the reading of last was taken between these
 	jumps  []time.Duration // that events have announced and that have not been seen yet
 	half   int             // while positive, a rebase backward is under way
-	found  int
 }
 
 func newTraveller(t *testing.T, seed uint64) *traveller {

@@ -130,7 +130,7 @@ func TestCalls(t *testing.T) {
 					t.Errorf("reasons %q, want %q", got, tt.reasons)
 				}
 				final := tt.steps[min(n, len(tt.steps))-1]
-				if err != final.err || len(theirs) != len(final.trailer) {
+				if err != final.err || len(theirs) != len(final.trailer) { //nolint:errorlint // the very error, not one that says the same
 					t.Errorf("%v with trailer %v, want that of the last attempt: %v, %v", err, theirs, final.err, final.trailer)
 				}
 				if len(reasons) > 0 && (last.Target != "passthrough:///api.example" || last.Method != "/s/M" || last.Attempt != len(reasons)) {

@@ -210,26 +210,30 @@ func TestFailuresToConnect(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
-	ended, cancel := context.WithCancel(context.Background())
+	gone, cancel := context.WithCancel(context.Background())
 	cancel()
 	dial := &net.OpError{Op: "dial", Err: errors.New("refused")}
 	unknown := &net.OpError{Op: "dial", Err: &net.DNSError{IsNotFound: true}}
 	for _, tt := range []struct {
-		ctx  context.Context
-		err  error
-		want string
+		ended bool // the caller is gone
+		err   error
+		want  string
 	}{
-		{context.Background(), dial, "unsent"},
-		{context.Background(), fmt.Errorf("wrapped: %w", dial), "unsent"},
-		{context.Background(), &net.OpError{Op: "proxyconnect", Err: dial}, "unsent"},
-		{context.Background(), unknown, "done"},
-		{context.Background(), &net.OpError{Op: "read", Err: errors.New("reset")}, "doubtful"},
-		{context.Background(), io.EOF, "doubtful"},
-		{ended, dial, "done"},
-		{ended, io.EOF, "done"},
+		{false, dial, "unsent"},
+		{false, fmt.Errorf("wrapped: %w", dial), "unsent"},
+		{false, &net.OpError{Op: "proxyconnect", Err: dial}, "unsent"},
+		{false, unknown, "done"},
+		{false, &net.OpError{Op: "read", Err: errors.New("reset")}, "doubtful"},
+		{false, io.EOF, "doubtful"},
+		{true, dial, "done"},
+		{true, io.EOF, "done"},
 	} {
 		names := []string{"done", "refused", "unsent", "doubtful"}
-		if got := names[failure(tt.ctx, tt.err)]; got != tt.want {
+		ctx := context.Background()
+		if tt.ended {
+			ctx = gone
+		}
+		if got := names[failure(ctx, tt.err)]; got != tt.want {
 			t.Errorf("%v: %s, want %s", tt.err, got, tt.want)
 		}
 	}

@@ -194,7 +194,7 @@ func TestGivesUp(t *testing.T) {
 				within(t, tt.takes, func() {
 					resp, err := tr.RoundTrip(request(t, tt.method, nil).WithContext(ctx))
 					if tt.status == 0 {
-						if err != reset || resp != nil {
+						if err != reset || resp != nil { //nolint:errorlint // as it is, not wrapped
 							t.Errorf("%v, %v", resp, err)
 						}
 						return
@@ -236,7 +236,7 @@ func TestCancelledWhileWaiting(t *testing.T) {
 			return &watched{Reader: strings.NewReader("x"), closed: &closed}, nil
 		}
 		within(t, 3*time.Second, func() {
-			if resp, err := tr.RoundTrip(r); resp != nil || err != gone {
+			if resp, err := tr.RoundTrip(r); resp != nil || err != gone { //nolint:errorlint // as it is, not wrapped
 				t.Errorf("%v, %v", resp, err)
 			}
 		})

@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -200,10 +201,10 @@ func TestKeysAndReset(t *testing.T) {
 		t.Errorf("%d keys counted, %d there, want 289", n, count(s))
 	}
 	plain := newStore(t)
-	if _, err := plain.Keys("a", ""); err != ErrNoKeys {
+	if _, err := plain.Keys("a", ""); !errors.Is(err, ErrNoKeys) {
 		t.Errorf("Keys of a store without them: %v", err)
 	}
-	if _, err := plain.ResetPrefix("a", ""); err != ErrNoKeys {
+	if _, err := plain.ResetPrefix("a", ""); !errors.Is(err, ErrNoKeys) {
 		t.Errorf("ResetPrefix of a store without keys: %v", err)
 	}
 }

@@ -181,7 +181,7 @@ func TestASilentStore(t *testing.T) {
 					decided.Add(1)
 				case escapement.Unknown:
 					unknown.Add(1)
-				default:
+				case escapement.NotRun:
 					notRun.Add(1)
 					time.Sleep(time.Millisecond)
 				}

@@ -71,7 +71,7 @@ func TestConcurrentHistoriesAreLinear(t *testing.T) {
 				case escapement.Unknown:
 					// It may yet take effect, at any time.
 					op.Output, op.Return = got{unknown: true}, int64(clock.Mono())+int64(time.Hour)
-				default:
+				case escapement.NotRun:
 					continue
 				}
 				mu.Lock()

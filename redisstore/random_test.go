@@ -29,6 +29,7 @@ func randomPlan(r *rand.Rand, name string) *escapement.Plan {
 				l.Align, l.Rate.Per = escapement.Day+escapement.Align(r.IntN(3)), 0
 				l.Zone, _ = time.LoadLocation([]string{"UTC", "Europe/Berlin", "America/New_York"}[r.IntN(3)])
 			}
+		case escapement.SlidingWindow: // nothing but its rate
 		case escapement.RollingWindow:
 			if r.IntN(2) == 0 && l.Rate.Count > algo.LogMax {
 				l.Buckets = algo.MinBuckets + r.IntN(100)

@@ -26,7 +26,6 @@ type world struct {
 	naive   bool // callers vouch for nothing: the store's clock is believed
 
 	admitted []int64
-	worst    int64 // largest lead of a decision over the line
 	slow     float64
 	pause    func(w *world) int64 // of the store, for a call
 }

@@ -165,7 +165,7 @@ func TestExcerptOfLongLine(t *testing.T) {
 	var o bytes.Buffer
 	printExcerpt(&Output{Out: &o}, strings.Repeat("é", 500)+"x"+strings.Repeat("ü", 500), 7, 501)
 	rows := strings.Split(o.String(), "\n")
-	if len(rows) != 3 || strings.IndexRune(rows[1], '^') < 0 || []rune(rows[0])[len([]rune(rows[1]))-1] != 'x' {
+	if len(rows) != 3 || !strings.ContainsRune(rows[1], '^') || []rune(rows[0])[len([]rune(rows[1]))-1] != 'x' {
 		t.Errorf("%s", o.String())
 	}
 }

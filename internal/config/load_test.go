@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -285,16 +286,13 @@ func TestCannotRead(t *testing.T) {
 }
 
 func unwrap(err error) error {
-	for {
-		u, ok := err.(interface{ Unwrap() error })
-		if !ok {
-			return err
-		}
-		if _, isPath := err.(*os.PathError); isPath {
-			return err
-		}
-		err = u.Unwrap()
+	if p, ok := errors.AsType[*os.PathError](err); ok {
+		return p
 	}
+	for u := errors.Unwrap(err); u != nil; u = errors.Unwrap(u) {
+		err = u
+	}
+	return err
 }
 
 // TestMany loads as many routes and limits as are allowed, and one more.

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -70,7 +71,7 @@ func TestTemplateMistakes(t *testing.T) {
 		"$uri ${host ?? x} ${bad name}": 18,
 	} {
 		_, err := Parse(text)
-		e, ok := err.(*TemplateError)
+		e, ok := errors.AsType[*TemplateError](err)
 		if !ok || e.Offset != offset || e.Problem == "" || e.Hint == "" {
 			t.Errorf("Parse(%.40q): %v, want a mistake at %d with a hint", text, err, offset)
 		}
@@ -110,7 +111,7 @@ func FuzzTemplate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, value string) {
 		tpl, err := Parse(text)
 		if err != nil {
-			if _, ok := err.(*TemplateError); !ok {
+			if _, ok := errors.AsType[*TemplateError](err); !ok {
 				t.Fatalf("%T", err)
 			}
 			return

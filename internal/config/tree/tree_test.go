@@ -129,7 +129,7 @@ func TestDurations(t *testing.T) {
 func TestNearest(t *testing.T) {
 	known := []string{"count", "per", "burst", "algorithm", "rolling_window", "on_failure"}
 	for word, want := range map[string]string{
-		"cuont": "count", "conut": "count", "brust": "burst", "algoritm": "algorithm", "rolling": "rolling_window",
+		"cuont": "count", "conut": "count", "brust": "burst", "algoritm": "algorithm", "rolling": "rolling_window", //nolint:misspell // typing errors are what it is about
 		"onfailure": "on_failure", "x": "", "": "", "zzz": "", "time_window": "", strings.Repeat("count", 20): "",
 	} {
 		if got := Nearest(word, known); got != want {

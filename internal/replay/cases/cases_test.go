@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -269,7 +270,7 @@ func TestMistakesInFiles(t *testing.T) {
 		{`{"id":"a","events":{"t_ms":1}}`, "object where a list is wanted"},
 		{`{"id":"a","events":[{"t_ms":0}],"expect":[]`, "not JSON: unexpected end of JSON input"},
 		{`{"id":"a","events":[{"t_ms":0}],"expect":[{},{}]}`, "2 expectations for 1 events"},
-		{`{"id":"a","events":[{"t_ms":0}],"expect":[{"alowed":true}]}`, `unknown field "alowed"`},
+		{`{"id":"a","events":[{"t_ms":0}],"expect":[{"alowed":true}]}`, `unknown field "alowed"`}, //nolint:misspell // the typing error is refused
 		{`{"id":"a","events":[{"t_ms":0}],"expect":[{"remaining":"2"}]}`, "string where a whole number"},
 		{`{"events":[{"t_ms":0}]}`, `no "id"`},
 		{`{"id":"a"}`, "no events"},
@@ -333,7 +334,7 @@ func TestReport(t *testing.T) {
 func TestRunEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Run(ctx, bank(t), Memory{}, nil); err != context.Canceled {
+	if _, err := Run(ctx, bank(t), Memory{}, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want canceled", err)
 	}
 }
