@@ -51,7 +51,7 @@ func stepHints() (<-chan struct{}, func()) {
 		return unix.TimerfdSettime(fd, unix.TFD_TIMER_ABSTIME|unix.TFD_TIMER_CANCEL_ON_SET, &at, nil)
 	}
 	if arm() != nil {
-		unix.Close(fd)
+		_ = unix.Close(fd) // never armed: nothing to lose
 		return nil, func() {}
 	}
 	f := os.NewFile(uintptr(fd), "timerfd")
@@ -72,5 +72,8 @@ func stepHints() (<-chan struct{}, func()) {
 			}
 		}
 	}()
-	return hints, func() { f.Close(); <-done }
+	return hints, func() {
+		_ = f.Close() // ends the read; the timer has nothing else to lose
+		<-done
+	}
 }

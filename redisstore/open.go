@@ -135,7 +135,7 @@ func (s *Store) settle() error {
 			settled := c.look(s.witness, sh.name, send, receive, st)
 			s.mu.Unlock()
 			if settled {
-				s.stamp(sh)
+				_, _ = s.stamp(sh) // so that others see it at once; the keeper stamps again
 				return nil
 			}
 		} else if tries >= 3 && !c.began {

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -186,7 +187,7 @@ func (e *errand) await(ctx context.Context, deadline <-chan time.Time, a *escape
 func (e *errand) collect(ctx context.Context, sh *shard, t *ticket, deadline <-chan time.Time, a *escapement.Answer) {
 	a.Outcome, a.Err = sh.wait(ctx, t, deadline)
 	if a.Err != nil {
-		e.late = a.Err == errTimeout || a.Err == errWaiting
+		e.late = errors.Is(a.Err, errTimeout) || errors.Is(a.Err, errWaiting)
 		a.Err = unavailableBy(a.Err)
 		return
 	}

@@ -134,7 +134,7 @@ func serveDemo(ctx context.Context) (addr string, err error) {
 		return "", fmt.Errorf("gateway: demo upstream: %w", err)
 	}
 	s := &http.Server{Handler: gateway.Demo()}
-	context.AfterFunc(ctx, func() { s.Close() })
+	context.AfterFunc(ctx, func() { _ = s.Close() }) // the program ends
 	go func() {
 		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			slog.Error("demo upstream ended", "error", err)

@@ -62,7 +62,7 @@ func (c *ReplayCmd) Run(ctx context.Context, out *Output) error {
 	if err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // only read
 	return c.file(ctx, out, f, plotFormat)
 }
 

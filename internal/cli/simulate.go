@@ -113,7 +113,7 @@ func readScenario(name string) ([]byte, error) {
 		if f, err = os.Open(name); err != nil {
 			return nil, err
 		}
-		defer f.Close()
+		defer func() { _ = f.Close() }() // only read
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxScenario+1))
 	if err == nil && len(data) > maxScenario {

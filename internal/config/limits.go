@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -207,7 +208,7 @@ func template(v tree.Value) (policy.Template, bool) {
 		return policy.Template{}, false
 	}
 	t, err := policy.Parse(s)
-	if e, isTemplate := err.(*policy.TemplateError); isTemplate {
+	if e, isTemplate := errors.AsType[*policy.TemplateError](err); isTemplate {
 		v.Fail(e.Problem, e.Hint)
 		return t, false
 	}

@@ -49,10 +49,10 @@ func (s *Store) Same(o *Store) bool { return reflect.DeepEqual(s, o) }
 // String is the store without its secrets.
 func (s *Store) String() string {
 	at := strings.Join(s.Addrs, ", ")
-	switch {
-	case s.Mode == "cluster":
+	switch s.Mode {
+	case "cluster":
 		at = "cluster " + at
-	case s.Mode == "sentinel":
+	case "sentinel":
 		at = fmt.Sprintf("%s/%d behind sentinels %s", s.Primary, s.DB, at)
 	default:
 		at = fmt.Sprintf("%s/%d", at, s.DB)

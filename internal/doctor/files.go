@@ -38,7 +38,7 @@ func (h host) read(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // only read
 	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(b) > maxFile {
 		err = fmt.Errorf("longer than %d bytes", maxFile)

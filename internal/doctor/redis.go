@@ -77,16 +77,15 @@ func (c *redisClock) Time(ctx context.Context) (algo.Store, error) {
 }
 
 // Close ends the connection.
-func (c *redisClock) Close() error {
+func (c *redisClock) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.close()
-	return nil
 }
 
 func (c *redisClock) close() {
 	if c.conn != nil {
-		c.conn.Close()
+		_ = c.conn.Close() // its replies are read or given up
 		c.conn = nil
 	}
 }
@@ -129,7 +128,7 @@ func (c *redisClock) dial(ctx context.Context) error {
 	if c.tls != nil {
 		secure := tls.Client(conn, c.tls)
 		if err := secure.HandshakeContext(ctx); err != nil {
-			conn.Close()
+			_ = conn.Close() // the handshake may have closed it
 			return err
 		}
 		conn = secure

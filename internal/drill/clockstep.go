@@ -38,7 +38,7 @@ func ClockStep(ctx context.Context, o Options) (*Run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("drill: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // what stays is temporary
 	file := filepath.Join(dir, "clock")
 	if err := skewrun.Control(ctx, tool, file, "set", "0"); err != nil {
 		return nil, err

@@ -82,7 +82,7 @@ func NodeSkew(ctx context.Context, o NodeSkewOptions) (*NodeSkewReport, error) {
 	if err != nil {
 		return nil, fmt.Errorf("drill: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // what stays is temporary
 	redis, err := redisserver.Start(ctx, redisserver.Options{Args: []string{"--appendonly", "no"}})
 	if err != nil {
 		return nil, fmt.Errorf("drill: %w", err)

@@ -79,7 +79,7 @@ func start(ctx context.Context, command []string) (*process, error) {
 
 // stop ends the process and waits for it.
 func (p *process) stop() error {
-	p.in.Close()
+	_ = p.in.Close() // fails if the process has ended, which Wait tells
 	<-p.done
 	err := p.cmd.Wait()
 	p.client.CloseIdleConnections()

@@ -39,7 +39,7 @@ func Serve(ctx context.Context, l Limit, naive bool, in io.Reader, out io.Writer
 		return err
 	}
 	store := memstore.New()
-	defer store.Close()
+	defer func() { _ = store.Close() }() // never fails
 	limiter, err := escapement.New(store, l.limit())
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func serve(ctx context.Context, h http.Handler, in io.Reader, out io.Writer) err
 		cancel()
 	}()
 	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
-	stop := context.AfterFunc(ctx, func() { server.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // Serve tells
 	defer stop()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("drill: %w", err)

@@ -37,7 +37,7 @@ func ServeShared(ctx context.Context, l Limit, addr string, naive bool, in io.Re
 	if err != nil {
 		return fmt.Errorf("drill: %w", err)
 	}
-	defer store.Close()
+	defer func() { _ = store.Close() }() // the drill is over
 	limiter, err := escapement.New(store, l.limit())
 	if err != nil {
 		return err

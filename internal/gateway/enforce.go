@@ -70,10 +70,10 @@ func (x *exchange) collect() *refusal {
 		}
 		plan, problem := l.planFor(&x.vars)
 		switch {
-		case problem == errUnresolved && l.SkipUnresolved:
+		case errors.Is(problem, errUnresolved) && l.SkipUnresolved:
 			skipped |= x.rt.rules[i]
 			continue
-		case problem == errWindows:
+		case errors.Is(problem, errWindows):
 			l.counts.invalid.Add(1)
 			x.g.quiet.log("requests ask for too many different windows; one more was refused", "limit", l.Name, "most", maxWindows)
 			return &l.refusal

@@ -115,8 +115,7 @@ func New(c *config.Config, store escapement.Store, logger *slog.Logger, opts ...
 	_, g.port, _ = net.SplitHostPort(g.listener.Addr().String())
 	if c.Admin != "" {
 		if g.admin, err = net.Listen("tcp", c.Admin); err != nil {
-			g.listener.Close()
-			return nil, fmt.Errorf("gateway: admin: %w", err)
+			return nil, errors.Join(fmt.Errorf("gateway: admin: %w", err), g.listener.Close())
 		}
 	}
 	g.attach(s, nil)
@@ -214,7 +213,7 @@ func (g *Gateway) shutdown(servers []*http.Server, cut context.CancelFunc) error
 		g.logger.Warn("requests in flight were cut off at the end of the grace period")
 		cut()
 		for _, s := range servers {
-			s.Close()
+			errs = append(errs, s.Close())
 		}
 		<-done
 	}

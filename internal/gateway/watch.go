@@ -47,7 +47,7 @@ func (g *Gateway) Watch(ctx context.Context, paths []string, load Load) {
 	if err != nil {
 		g.logger.Warn("files are not watched, only looked at", "every", lookEvery, "error", err)
 	} else {
-		defer w.Close()
+		defer func() { _ = w.Close() }() // nobody listens any more
 		events, faults = w.Events, w.Errors
 		g.watchFolders(w, g.watched(paths))
 	}
@@ -73,8 +73,9 @@ func (g *Gateway) Watch(ctx context.Context, paths []string, load Load) {
 			if resets++; resets <= mostResets {
 				quietly.Reset(settle)
 			}
-		case <-faults:
-			quietly.Reset(settle) // events were lost: look at the files themselves
+		case err := <-faults:
+			g.logger.Debug("events of files were lost; the files are looked at", "error", err)
+			quietly.Reset(settle)
 		case <-look.C:
 			if fingerprint(g.watched(paths)) != seen {
 				quietly.Reset(settle)
@@ -146,7 +147,7 @@ func fingerprint(paths []string) [sha256.Size]byte {
 		fmt.Fprint(h, "\x01")
 		n, err := io.Copy(h, io.LimitReader(f, maxWatched))
 		fmt.Fprintf(h, "\x02%d%v", n, err)
-		f.Close()
+		_ = f.Close() // only read
 	}
 	return [sha256.Size]byte(h.Sum(nil))
 }

@@ -38,7 +38,7 @@ func (k Key) Eval(v Vars) (string, bool) {
 // length, so that ("a", "bc") and ("ab", "c") stay apart.
 func (k Key) Append(dst []byte, v Vars) ([]byte, bool) {
 	start := len(dst)
-	ok := len(k.Parts) == 0
+	var ok bool
 	if len(k.Parts) == 1 {
 		dst, ok = k.Parts[0].Append(dst, v)
 	} else {

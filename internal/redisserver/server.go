@@ -88,8 +88,7 @@ func freeAddr() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("redis-server: a free port: %w", err)
 	}
-	defer l.Close()
-	return l.Addr().String(), nil
+	return l.Addr().String(), l.Close()
 }
 
 // Port is the port of Addr.
@@ -214,7 +213,7 @@ func (s *Server) Restart(ctx context.Context) error {
 func (s *Server) Stop() {
 	s.Kill()
 	if s.temporary {
-		os.RemoveAll(s.opts.Dir)
+		_ = os.RemoveAll(s.opts.Dir) // what stays is temporary
 	}
 }
 

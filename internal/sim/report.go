@@ -58,7 +58,7 @@ func (r *Report) Text(w io.Writer) error {
 		fmt.Fprintf(t, "%s\t%d per %s\t%.1f\t%s %%\t%s %%\t%s %%\t%.2f %%\t%.2f\t%.3f\t%.2f %%\t\n", v.Name, v.Limit, v.Per,
 			v.Mean, signed(v.Error, 2), signed(v.Over, 1), signed(v.OverAny, 1), v.Under, v.Calls, v.Fairness, v.Waited)
 	}
-	t.Flush()
+	_ = t.Flush() // into memory
 	b.WriteString("\nerror: mean window against the limit; over: the worst window of the store; any span: the worst span of one\n" +
 		"period; under: less than a limiter that knows all at once; calls: to the store, per instance\n")
 	for _, v := range r.Runs {

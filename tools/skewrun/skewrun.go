@@ -104,7 +104,7 @@ func Usable(ctx context.Context, path string) error {
 	defer os.RemoveAll(dir)
 	out, err := exec.CommandContext(ctx, path, "run", filepath.Join(dir, "ctl"), "--", "/bin/true").CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("%w: a program could not be started under it (%v): %s", ErrUnsupported, err, strings.TrimSpace(string(out)))
+		return fmt.Errorf("%w: a program could not be started under it (%w): %s", ErrUnsupported, err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package limitcount
 
 import (
+	"errors"
 	"fmt"
 	"net/textproto"
 	"regexp"
@@ -243,7 +244,7 @@ func readQuantity(v tree.Value, most int64) Quantity {
 		return Quantity{}
 	}
 	t, err := policy.Parse(text)
-	if e, bad := err.(*policy.TemplateError); bad {
+	if e, bad := errors.AsType[*policy.TemplateError](err); bad {
 		v.Fail(e.Problem, e.Hint)
 		return Quantity{}
 	}
@@ -289,7 +290,7 @@ func readVariable(v tree.Value, text string) policy.Key {
 // readCombination reads a key with $variables and text around them.
 func readCombination(v tree.Value, text string) policy.Key {
 	t, err := policy.Parse(text)
-	if e, bad := err.(*policy.TemplateError); bad {
+	if e, bad := errors.AsType[*policy.TemplateError](err); bad {
 		v.Fail(e.Problem, e.Hint)
 		return policy.Key{}
 	}

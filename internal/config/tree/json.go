@@ -48,11 +48,11 @@ func parseJSON(r *Report, text string) *Node {
 		if _, err = j.dec.Token(); err == nil {
 			r.Add(placeOf(text[:next]), "", Error, "more than one JSON value", "keep one object in the file")
 			return nil
-		} else if err == io.EOF {
+		} else if errors.Is(err, io.EOF) {
 			return n
 		}
 	}
-	if err != errRefused {
+	if !errors.Is(err, errRefused) {
 		at, problem := j.explain(err)
 		r.Add(placeOf(text[:at]), "", Error, problem, "correct the JSON here or just before")
 	}

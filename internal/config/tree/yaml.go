@@ -120,8 +120,7 @@ func measure(tokens token.Tokens) (at *token.Token, problem, hint string) {
 
 // begins reports whether an entry of a block begins with token i.
 func begins(tokens token.Tokens, i int) bool {
-	switch tokens[i].Type {
-	case token.SequenceEntryType, token.MappingKeyType:
+	if kind := tokens[i].Type; kind == token.SequenceEntryType || kind == token.MappingKeyType {
 		return true
 	}
 	return i+1 < len(tokens) && tokens[i+1].Type == token.MappingValueType

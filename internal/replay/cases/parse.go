@@ -129,7 +129,7 @@ func explain(err error) error {
 	}
 	var s *json.SyntaxError
 	if errors.As(err, &s) {
-		return fmt.Errorf("not JSON: %v at byte %d", s, s.Offset)
+		return fmt.Errorf("not JSON: %w at byte %d", s, s.Offset)
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package cases
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -73,6 +74,9 @@ func begin(b Backend, c *Case, l escapement.Limit) (*World, Session, *escapement
 	return w, s, limiter, err
 }
 
+// end closes the store of a check.
+func end(s Session, err *error) { *err = errors.Join(*err, s.Close()) }
+
 // outages counts decisions that a store failed to make.
 type outages struct{ n int }
 
@@ -87,7 +91,7 @@ func invalidCosts(ctx context.Context, c *Case, b Backend) (found string, err er
 	if err != nil {
 		return "", err
 	}
-	defer s.Close()
+	defer end(s, &err)
 	var out outages
 	l = escapement.NewLimiter(s.Store(), l.Plan(), escapement.WithObserver(&out))
 	for i := range c.Events {
@@ -122,7 +126,7 @@ func headersOnEach(_ context.Context, c *Case, b Backend) (found string, err err
 	if err != nil {
 		return "", err
 	}
-	defer s.Close()
+	defer end(s, &err)
 	h := httplimit.New(l, httplimit.Everyone, httplimit.WithStyle(httplimit.Draft03))(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for _, x := range []struct {
 		t      int64
@@ -147,7 +151,7 @@ func hostileKeys(ctx context.Context, c *Case, b Backend) (found string, err err
 	if err != nil {
 		return "", err
 	}
-	defer s.Close()
+	defer end(s, &err)
 	long := strings.Repeat("k", 9_999)
 	for _, key := range []string{long + "a", long + "b", "\xff\xfe", "\xff", "a\r\nb", ""} {
 		for i, want := range []bool{true, false} {
@@ -164,7 +168,7 @@ func routeTemplate(_ context.Context, c *Case, b Backend) (found string, err err
 	if err != nil {
 		return "", err
 	}
-	defer s.Close()
+	defer end(s, &err)
 	pattern := func(r *http.Request) (string, bool) { return r.Pattern, r.Pattern != "" }
 	key := httplimit.Composite(pattern, httplimit.RemoteAddr(httplimit.Clients{}))
 	mux := http.NewServeMux()
@@ -192,7 +196,7 @@ func newWindow(ctx context.Context, c *Case, b Backend) (found string, err error
 	if err != nil {
 		return "", err
 	}
-	defer s.Close()
+	defer end(s, &err)
 	for i := range c.Events {
 		e := &c.Events[i]
 		for j := range e.Times {
@@ -251,7 +255,7 @@ func nothingLeft(ctx context.Context, c *Case, b Backend) (found string, err err
 	if err != nil {
 		return "", err
 	}
-	defer s.Close()
+	defer end(s, &err)
 	k := &course{c: c, w: w, s: s, limiters: map[string]*escapement.Limiter{}}
 	if f := k.compile(); f != nil {
 		return f.String(), nil
@@ -277,7 +281,7 @@ func floodOfKeys(ctx context.Context, c *Case, b Backend) (found string, err err
 	if err != nil {
 		return "", err
 	}
-	defer s.Close()
+	defer end(s, &err)
 	before := heap()
 	if d, err := l.Take(ctx, "used up", 10); err != nil || !d.Allowed {
 		return fmt.Sprintf("before the flood: allowed %v, error %v", d.Allowed, err), nil
