@@ -52,7 +52,7 @@ func TestContractSentinel(t *testing.T) {
 // The contract holds while the server's clock is stepped again and again.
 func TestContractWhileTheClockSteps(t *testing.T) {
 	w := newWall(t)
-	srv := redistest.Start(t, redistest.Options{Command: w.command})
+	srv := redistest.Start(t, redistest.Options{Wrap: w.under})
 	stop := make(chan struct{})
 	var stepping sync.WaitGroup
 	stepping.Go(func() {

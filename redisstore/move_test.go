@@ -28,7 +28,7 @@ func TestASlotMoves(t *testing.T) {
 	other := newWall(t)
 	c := redistest.StartCluster(t, 3, func(i int) redistest.Options {
 		if i == 1 {
-			return redistest.Options{Command: other.command}
+			return redistest.Options{Wrap: other.under}
 		}
 		return redistest.Options{}
 	})
@@ -81,7 +81,7 @@ func TestAClusterFailsOver(t *testing.T) {
 	w := newWall(t)
 	w.step(t, -45*time.Second)
 	c := redistest.StartCluster(t, 3, func(int) redistest.Options { return redistest.Options{} })
-	c.AddReplica(t, 0, redistest.Options{Command: w.command})
+	c.AddReplica(t, 0, redistest.Options{Wrap: w.under})
 	s := open(t, Config{Mode: Cluster, Addrs: c.Addrs()[1:], Deadline: time.Second})
 	p := plan(t, yearly("fail", 1000))
 	flow := plan(t, escapement.Limit{Name: "flow", Rate: escapement.PerSecond(1), Burst: 60})
@@ -139,7 +139,7 @@ func TestAFailoverToAnotherClock(t *testing.T) {
 		t.Run(skew.String(), func(t *testing.T) {
 			w := newWall(t)
 			w.step(t, skew)
-			r := redistest.StartReplicated(t, redistest.Options{}, redistest.Options{Command: w.command})
+			r := redistest.StartReplicated(t, redistest.Options{}, redistest.Options{Wrap: w.under})
 			s := open(t, Config{Mode: Sentinel, Addrs: []string{r.Sentinel.Addr()}, Primary: redistest.Name, Deadline: time.Second})
 			p := plan(t, escapement.Limit{Name: "flow", Rate: escapement.PerMinute(60), Burst: 60})
 			drained := take(t, s, p, "k", 60)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -34,8 +33,8 @@ func newWall(t *testing.T) wall {
 	return w
 }
 
-func (w wall) command(name string, args ...string) *exec.Cmd {
-	return exec.Command(w.tool, append([]string{"run", w.file, "--", name}, args...)...)
+func (w wall) under(command []string) []string {
+	return append([]string{w.tool, "run", w.file, "--"}, command...)
 }
 
 func (w wall) step(t *testing.T, d time.Duration) {
@@ -105,7 +104,7 @@ func TestTheClockOfARealServerSteps(t *testing.T) {
 // should be. More than is right is never forgiven.
 func stepServer(t *testing.T, instances int) (problem string) {
 	w := newWall(t)
-	srv := redistest.Start(t, redistest.Options{Command: w.command})
+	srv := redistest.Start(t, redistest.Options{Wrap: w.under})
 	var stores []*Store
 	for range instances {
 		stores = append(stores, open(t, Config{Addrs: []string{srv.Addr()}}))
@@ -136,7 +135,7 @@ func stepServer(t *testing.T, instances int) (problem string) {
 func TestALoneRestartRightAfterAStep(t *testing.T) {
 	for _, by := range []time.Duration{45 * time.Second, -45 * time.Second} {
 		w := newWall(t)
-		srv := redistest.Start(t, redistest.Options{Command: w.command})
+		srv := redistest.Start(t, redistest.Options{Wrap: w.under})
 		cfg := Config{Addrs: []string{srv.Addr()}}
 		p := plan(t, escapement.Limit{Name: "restart", Rate: escapement.PerSecond(10)})
 		first := open(t, cfg)

@@ -15,7 +15,7 @@ var kits = map[string]int{
 	"algo/algomodel":     0,
 	"clocktest":          1,
 	"storetest":          1,
-	"internal/redistest": 1,
+	"internal/redistest": 3,
 }
 
 // sideways are the imports within a ring.

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -50,8 +49,8 @@ func TestStoreFiveSecondsAhead(t *testing.T) {
 	if err := skewrun.Control(t.Context(), tool, ctl, "set", "5s"); err != nil {
 		t.Fatal(err)
 	}
-	s := redistest.Start(t, redistest.Options{Command: func(name string, args ...string) *exec.Cmd {
-		return exec.Command(tool, append([]string{"run", ctl, "--", name}, args...)...)
+	s := redistest.Start(t, redistest.Options{Wrap: func(command []string) []string {
+		return append([]string{tool, "run", ctl, "--"}, command...)
 	}})
 	f := gather(t, Options{Redis: "redis://" + s.Addr()})
 	if off := f.Store.Offset + 5*time.Second; f.Store.Failed != "" || off.Abs() > time.Millisecond || off.Abs() > f.Store.Error {

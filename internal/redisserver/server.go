@@ -1,7 +1,6 @@
 package redisserver
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -36,6 +34,7 @@ type Options struct {
 	// own; nil: as it is.
 	Wrap func(command []string) []string
 	Dir  string // where it keeps its files; empty: a temporary folder that Stop removes
+	Port int    // 0: a free one
 	// Config, if it is not empty, is the content of its configuration file, such as a
 	// sentinel's.
 	Config string
@@ -68,10 +67,14 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 		s.temporary = true
 	}
 	for range 5 {
-		if s.Addr, err = freeAddr(); err != nil {
-			break
+		port := opts.Port
+		if port == 0 {
+			if port, err = FreePort(); err != nil {
+				break
+			}
 		}
-		if err = s.run(ctx); err == nil || ctx.Err() != nil {
+		s.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		if err = s.run(ctx); err == nil || ctx.Err() != nil || opts.Port != 0 {
 			break
 		}
 	}
@@ -82,13 +85,24 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	return s, nil
 }
 
-// freeAddr is a loopback address that was free a moment ago.
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("redis-server: a free port: %w", err)
+// FreePort is a loopback port that was free a moment ago, and 10000 above which a node of
+// a cluster has its second one.
+func FreePort() (int, error) {
+	const most = 65535 - 10000
+	for range 100 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return 0, fmt.Errorf("redis-server: a free port: %w", err)
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		if err := l.Close(); err != nil {
+			return 0, fmt.Errorf("redis-server: a free port: %w", err)
+		}
+		if port <= most {
+			return port, nil
+		}
 	}
-	return l.Addr().String(), l.Close()
+	return 0, fmt.Errorf("redis-server: no free port up to %d", most)
 }
 
 // Port is the port of Addr.
@@ -125,8 +139,7 @@ func (s *Server) run(ctx context.Context) error {
 	cmd := exec.Command(args[0], args[1:]...)
 	s.out.reset()
 	cmd.Stdout, cmd.Stderr = &s.out, &s.out
-	// A group of its own: it may run under a tool, and ends with it.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = ownGroup()
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("redis-server: %w", err)
 	}
@@ -150,7 +163,8 @@ func (s *Server) run(ctx context.Context) error {
 		case <-time.After(25 * time.Millisecond):
 		}
 	}
-	return fmt.Errorf("redis-server: it does not answer on %s: %w", s.Addr, err)
+	s.Kill()
+	return fmt.Errorf("redis-server: it does not answer on %s: %w: %s", s.Addr, err, s.out.String())
 }
 
 // Do sends one command on a connection of its own; the reply of a status or a number is
@@ -184,14 +198,14 @@ func texts(m rueidis.RedisMessage) (all []string) {
 		}
 		return all
 	}
-	if n, err := m.AsInt64(); err == nil {
+	if n, err := m.ToInt64(); err == nil {
 		return []string{strconv.FormatInt(n, 10)}
 	}
 	text, _ := m.ToString()
 	return []string{text}
 }
 
-// Kill ends the process at once, and waits for it.
+// Kill ends the process at once, and waits for it. It may be called again.
 func (s *Server) Kill() {
 	s.mu.Lock()
 	cmd, gone := s.cmd, s.gone
@@ -199,8 +213,29 @@ func (s *Server) Kill() {
 	if cmd == nil {
 		return
 	}
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	_ = kill(cmd.Process) // fails if it has ended
 	<-gone
+}
+
+// PID is of the process that was started: under Wrap, of the tool.
+func (s *Server) PID() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cmd.Process.Pid
+}
+
+// Halt makes the process silent without ending it, until Continue.
+func (s *Server) Halt() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return halt(s.cmd.Process)
+}
+
+// Continue ends a Halt.
+func (s *Server) Continue() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return resume(s.cmd.Process)
 }
 
 // Restart ends the process and starts it on the same address and files.
@@ -215,35 +250,4 @@ func (s *Server) Stop() {
 	if s.temporary {
 		_ = os.RemoveAll(s.opts.Dir) // what stays is temporary
 	}
-}
-
-// tail keeps the last of what a process writes.
-type tail struct {
-	mu  sync.Mutex
-	buf []byte
-}
-
-const tailSize = 4 << 10
-
-func (t *tail) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.buf = append(t.buf, b...)
-	if len(t.buf) > tailSize {
-		t.buf = append(t.buf[:0], t.buf[len(t.buf)-tailSize:]...)
-	}
-	return len(b), nil
-}
-
-func (t *tail) reset() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.buf = t.buf[:0]
-}
-
-// String is the last of it.
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(bytes.TrimSpace(t.buf))
 }

@@ -2,8 +2,6 @@ package redistest
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -142,13 +140,9 @@ func StartReplicated(tb testing.TB, primary, replica Options) *Replicated {
 		info, err := r.Replica.Do("INFO", "replication")
 		return err == nil && strings.Contains(info, "master_link_status:up")
 	})
-	dir := tb.TempDir()
-	conf := fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d 1\nsentinel down-after-milliseconds %s 500\nsentinel failover-timeout %s 3000\ndir %s\n",
-		Name, r.Primary.Port, Name, Name, dir)
-	if err := os.WriteFile(filepath.Join(dir, "sentinel.conf"), []byte(conf), 0o600); err != nil {
-		tb.Fatal(err)
-	}
-	r.Sentinel = Start(tb, Options{Dir: dir, Sentinel: true})
+	conf := fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d 1\nsentinel down-after-milliseconds %s 500\nsentinel failover-timeout %s 3000\n",
+		Name, r.Primary.Port, Name, Name)
+	r.Sentinel = Start(tb, Options{Config: conf, Args: []string{"--sentinel"}})
 	Eventually(tb, "the sentinel knows the replica", func() bool {
 		info, err := r.Sentinel.Do("INFO", "sentinel")
 		return err == nil && strings.Contains(info, "slaves=1")
@@ -173,11 +167,13 @@ func (r *Replicated) Failover(tb testing.TB) {
 // Eventually waits for a condition, at most half a minute.
 func Eventually(tb testing.TB, what string, holds func() bool) {
 	tb.Helper()
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
 	for range 600 {
 		if holds() {
 			return
 		}
-		time.Sleep(50 * time.Millisecond)
+		<-again.C
 	}
 	tb.Fatalf("redistest: in vain: %s", what)
 }
