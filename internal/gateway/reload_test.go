@@ -281,7 +281,11 @@ func TestWatch(t *testing.T) {
 
 	before := loads.Load()
 	write(filepath.Join(dir, "unrelated"), "x")
-	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := self.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, func() bool { return loads.Load() > before })
