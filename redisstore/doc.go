@@ -1,4 +1,4 @@
-// Package redisstore keeps limits in Redis or Valkey: single, Cluster or Sentinel.
+// Package redisstore keeps limits in Redis: single, Cluster or Sentinel.
 //
 // Every decision is one script on the server, dated by the server's own clock, once. A
 // clock can step, and a failover changes it; so each call carries bounds on the instant
