@@ -22,9 +22,10 @@ type Single struct {
 	clock Clock
 	line  *clock.Line // clock, if it is one: spares an indirect call
 	cell  cell
-	_     [40]byte // keeps the word in a cache line of its own
+	_     [40]byte // keeps the word and the crowd in a cache line of their own
 	word  atomic.Int64
-	_     [56]byte
+	crowd atomic.Int64 // claims that are still to queue at mu
+	_     [48]byte
 
 	mu    sync.Mutex
 	state algo.State // guarded by mu; unused with a cell
@@ -138,25 +139,50 @@ func (s *Single) Take(cost int64) (escapement.Decision, error) {
 	if uint64(cost-1) >= uint64(c.most) {
 		return s.decideOne(&escapement.Claim{Plan: s.plan, Cost: cost})
 	}
-	// As algo judges, where the word stands: without a copy of the state and with one
-	// reading, taken after the word was read.
-	for need := cost * c.p; ; {
-		word := s.word.Load()
-		var now algo.Store // s.now(), which is not inlined
-		if s.line != nil {
-			now = s.line.Now()
-		} else {
-			now = s.clock.Now()
-		}
-		drained := c.drained(now)
-		backlog := max(0, word-drained)
-		if backlog > c.full-need {
-			return escapement.DecideDrawn(s.plan, now, cost, backlog, false), nil
-		}
-		if s.word.CompareAndSwap(word, drained+backlog+need) {
-			return escapement.DecideDrawn(s.plan, now, cost, backlog+need, true), nil
-		}
+	if s.crowd.Load() > 0 {
+		return s.queue(cost), nil
 	}
+	if d, ok := s.swap(cost); ok {
+		return d, nil
+	}
+	s.crowd.Store(crowd)
+	return s.queue(cost), nil
+}
+
+// swap judges as algo does, where the word stands, without a copy of the state. The word is
+// loaded before the clock is read, so that nothing on it lies ahead of the reading. It is
+// false if another claim came in between.
+func (s *Single) swap(cost int64) (escapement.Decision, bool) {
+	c := &s.cell
+	word := s.word.Load()
+	now := s.now()
+	drained := c.drained(now)
+	backlog := max(0, word-drained)
+	if backlog > c.full-cost*c.p {
+		return escapement.DecideDrawn(s.plan, now, cost, backlog, false), true
+	}
+	backlog += cost * c.p
+	if s.word.CompareAndSwap(word, drained+backlog) {
+		return escapement.DecideDrawn(s.plan, now, cost, backlog, true), true
+	}
+	return escapement.Decision{}, false
+}
+
+// crowd is how many claims queue after two have met. While claims of several processors meet
+// all the time, a mutex costs less than swaps that fail, each with a reading of the clock.
+const crowd = 1024
+
+func (s *Single) queue(cost int64) escapement.Decision {
+	s.mu.Lock()
+	d, ok := s.swap(cost)
+	for !ok {
+		d, ok = s.swap(cost)
+	}
+	if n := s.crowd.Load(); n > 0 {
+		s.crowd.Store(n - 1)
+	}
+	s.mu.Unlock()
+	return d
 }
 
 // TakeOne is Take for the plan that the Single was made for, or a variant of it.
