@@ -100,12 +100,15 @@ type Limit struct {
 	Headroom  int            // per cent of count and burst to keep back: 20 enforces 1600 of 2000
 	OnFailure OnFailure      // what to answer when the store cannot
 	Shadow    bool           // decide and count, refuse nobody
+	Sync      time.Duration  // between two agreements of the instances that share the store; zero: every request asks it
+	SyncMode  SyncMode       // how they agree: zero means SyncLease
 }
 
 // Plan is a Limit compiled: what a Store needs to decide. Safe for concurrent use.
 type Plan struct {
 	limit Limit
 	core  algo.Plan
+	lease algo.Lease
 	id    uint32
 	own   record // what its decisions refer to
 }
@@ -142,11 +145,14 @@ func (l Limit) Compile() (*Plan, error) {
 	}
 	q := l.params(bad)
 	core, err := algo.Compile(q)
+	p := &Plan{limit: l, core: core}
+	if err == nil {
+		p.sync(bad)
+	}
 	if err = errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
-	p := &Plan{limit: l, core: core, id: nextID()}
-	p.own.plan = p
+	p.id, p.own.plan = nextID(), p
 	return p, nil
 }
 
@@ -155,7 +161,7 @@ func (l *Limit) params(bad func(field, problem, hint string)) algo.Params {
 	if l.Algorithm == 0 {
 		l.Algorithm = TokenBucket
 	}
-	q := algo.Params{Algorithm: l.Algorithm, FirstUse: l.Align == FirstUse, Buckets: l.Buckets}
+	q := algo.Params{Algorithm: l.leasedAs(), FirstUse: l.Align == FirstUse, Buckets: l.Buckets}
 	q.Count = l.enforced("count", l.Rate.Count, bad)
 	q.Burst = l.enforced("burst", l.Burst, bad)
 	q.Per = l.span("per", l.Rate.Per, bad)
@@ -205,6 +211,11 @@ func (p *Plan) WithCount(count int64) (*Plan, error) {
 		return nil, err
 	}
 	v.core, v.own.plan = core, &v
+	if v.sync(func(field, problem, hint string) {
+		errs = append(errs, &algo.LimitError{Field: field, Problem: problem, Hint: hint})
+	}); len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
 	return &v, nil
 }
 

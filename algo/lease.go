@@ -94,6 +94,7 @@ type Lot struct{ From, Units, Expiry int64 }
 // Grant is the store's answer to an Ask.
 type Grant struct {
 	At        Store // the instant of the answer on the store's line
+	Held      bool  // At is a bound that the caller vouched for, no reading: it tells nothing about where the line is
 	Admitted  bool  // of an exact Ask
 	Epoch     int64 // of the registration
 	Instances int64 // holders with demand

@@ -89,7 +89,7 @@ func (l *Ledger) position(now algo.Mono) position {
 func (l *Ledger) Absorb(now algo.Mono, g *algo.Grant) {
 	l.inFlight = false
 	l.failures, l.retryAt = 0, 0
-	if l.line.Observe(l.sent, now, g.At) {
+	if !g.Held && l.line.Observe(l.sent, now, g.At) {
 		// What is held was granted on a line that is no more.
 		l.fixed.reset()
 		l.rolling.lots = l.rolling.lots[:0]
