@@ -2,7 +2,6 @@ package drill
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,19 +10,19 @@ import (
 	"net/http"
 	"os/exec"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/escapement-io/escapement/algo"
 	"github.com/escapement-io/escapement/clock"
+	"github.com/escapement-io/escapement/internal/child"
 )
 
 // process is a running Serve under a clock of its own.
 type process struct {
 	cmd    *exec.Cmd
 	in     io.Closer
-	stderr tail
+	stderr child.Tail
 	url    string
 	client http.Client
 	ahead  algo.Mono // its monotonic clock minus ours
@@ -163,28 +162,4 @@ func (p *process) seen() []Seen {
 		}
 	}
 	return seen
-}
-
-// tail keeps the last of what is written to it.
-type tail struct {
-	mu   sync.Mutex
-	last []byte
-}
-
-const tailSize = 4096
-
-func (t *tail) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.last = append(t.last, b...)
-	if n := len(t.last) - tailSize; n > 0 {
-		t.last = bytes.Clone(t.last[n:])
-	}
-	return len(b), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.TrimSpace(string(t.last))
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/escapement-io/escapement/internal/child"
 )
 
 // ErrMissing says that there is no redis-server; the error that wraps it says what to do.
@@ -50,7 +52,7 @@ type Server struct {
 	mu        sync.Mutex // guards cmd and gone
 	cmd       *exec.Cmd
 	gone      chan struct{}
-	out       tail
+	out       child.Tail
 }
 
 // Start runs a server, and waits until it answers.
@@ -137,9 +139,9 @@ func (s *Server) run(ctx context.Context) error {
 		return fmt.Errorf("redis-server: %w", err)
 	}
 	cmd := exec.Command(args[0], args[1:]...)
-	s.out.reset()
+	s.out.Reset()
 	cmd.Stdout, cmd.Stderr = &s.out, &s.out
-	cmd.SysProcAttr = ownGroup()
+	cmd.SysProcAttr = child.OwnGroup()
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("redis-server: %w", err)
 	}
@@ -213,7 +215,7 @@ func (s *Server) Kill() {
 	if cmd == nil {
 		return
 	}
-	_ = kill(cmd.Process) // fails if it has ended
+	_ = child.Kill(cmd.Process) // fails if it has ended
 	<-gone
 }
 
@@ -228,14 +230,14 @@ func (s *Server) PID() int {
 func (s *Server) Halt() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return halt(s.cmd.Process)
+	return child.Halt(s.cmd.Process)
 }
 
 // Continue ends a Halt.
 func (s *Server) Continue() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return resume(s.cmd.Process)
+	return child.Resume(s.cmd.Process)
 }
 
 // Restart ends the process and starts it on the same address and files.

@@ -14,6 +14,7 @@ import (
 	"github.com/escapement-io/escapement"
 	"github.com/escapement-io/escapement/algo"
 	"github.com/escapement-io/escapement/clock"
+	"github.com/escapement-io/escapement/internal/drill/bench"
 	"github.com/escapement-io/escapement/internal/redisserver"
 	"github.com/escapement-io/escapement/redisstore"
 )
@@ -116,12 +117,16 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	bench, err := newBench(ctx)
+	b, err := bench.New()
 	if err != nil {
 		return nil, err
 	}
-	defer bench.end()
-	srv, err := bench.start(ctx, redisserver.Options{})
+	defer b.End()
+	clk, err := b.Clock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	srv, err := b.Redis(ctx, redisserver.Options{}, clk)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +136,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	asked, marks, err := press(ctx, &o, on.takers, func(ctx context.Context, mark func(string)) error {
-		return stepAll(ctx, &o, srv, mark)
+		return stepAll(ctx, &o, clk, mark)
 	})
 	if err != nil {
 		return nil, err
@@ -270,7 +275,7 @@ func press(ctx context.Context, o *Options, takers []taker, act func(ctx context
 }
 
 // stepAll spreads the steps over the load.
-func stepAll(ctx context.Context, o *Options, srv *server, mark func(string)) error {
+func stepAll(ctx context.Context, o *Options, clk *bench.Clock, mark func(string)) error {
 	gap := time.NewTicker(o.For / time.Duration(len(o.Steps)+1))
 	defer gap.Stop()
 	for _, s := range o.Steps {
@@ -280,7 +285,7 @@ func stepAll(ctx context.Context, o *Options, srv *server, mark func(string)) er
 		case <-gap.C:
 		}
 		mark(fmt.Sprintf("%+v", s))
-		if err := srv.step(context.WithoutCancel(ctx), s); err != nil {
+		if err := clk.Step(context.WithoutCancel(ctx), s); err != nil {
 			return err
 		}
 	}

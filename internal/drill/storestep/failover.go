@@ -9,6 +9,7 @@ import (
 
 	"github.com/escapement-io/escapement/algo"
 	"github.com/escapement-io/escapement/clock"
+	"github.com/escapement-io/escapement/internal/drill/bench"
 	"github.com/escapement-io/escapement/internal/redisserver"
 	"github.com/escapement-io/escapement/redisstore"
 )
@@ -19,9 +20,6 @@ type Failover struct {
 	OutageMS float64 `json:"outage_ms"` // from the end of the primary to the first decision after it
 	Lost     int     `json:"lost"`      // admissions that the replica had not heard of
 }
-
-// primary is what the sentinel calls it.
-const primary = "drill"
 
 // RunFailover ends the primary in the middle of the load; a sentinel promotes its replica,
 // whose clock differs by skew. What is right comes from an exact bucket that is asked at
@@ -34,16 +32,23 @@ func RunFailover(ctx context.Context, o Options, skew time.Duration) (*Report, e
 	if err != nil {
 		return nil, err
 	}
-	bench, err := newBench(ctx)
+	b, err := bench.New()
 	if err != nil {
 		return nil, err
 	}
-	defer bench.end()
-	first, second, sentinel, err := bench.replicated(ctx, skew)
+	defer b.End()
+	clk, err := b.Clock(ctx)
 	if err != nil {
 		return nil, err
 	}
-	on, err := open(&o, redisstore.Config{Mode: redisstore.Sentinel, Addrs: []string{sentinel.Addr}, Primary: primary}, plan)
+	if err := clk.Step(ctx, skew); err != nil {
+		return nil, err
+	}
+	servers, err := b.Replicated(ctx, nil, clk)
+	if err != nil {
+		return nil, err
+	}
+	on, err := open(&o, redisstore.Config{Mode: redisstore.Sentinel, Addrs: []string{servers.Sentinel.Addr}, Primary: bench.Primary}, plan)
 	defer on.close()
 	if err != nil {
 		return nil, err
@@ -57,13 +62,13 @@ func RunFailover(ctx context.Context, o Options, skew time.Duration) (*Report, e
 		case <-time.After(o.For / 2):
 		}
 		mark(fmt.Sprintf("failover, %+v", skew))
-		first.Kill()
+		servers.First.Kill()
 		ended = clock.Mono()
 		if o.Naive {
 			return nil
 		}
 		var err error
-		record, err = heard(ctx, second)
+		record, err = heard(ctx, servers.Second)
 		return err
 	})
 	if err != nil {
@@ -78,50 +83,8 @@ func RunFailover(ctx context.Context, o Options, skew time.Duration) (*Report, e
 	return r, nil
 }
 
-// replicated runs a primary, a replica whose clock differs, and a sentinel that watches.
-func (b *bench) replicated(ctx context.Context, skew time.Duration) (first, second, sentinel *server, err error) {
-	if first, err = b.start(ctx, redisserver.Options{Args: []string{"--repl-diskless-sync-delay", "0"}}); err != nil {
-		return nil, nil, nil, err
-	}
-	if second, err = b.start(ctx, redisserver.Options{Args: []string{"--replicaof", "127.0.0.1 " + first.Port()}}); err != nil {
-		return nil, nil, nil, err
-	}
-	if err = second.step(ctx, skew); err != nil {
-		return nil, nil, nil, err
-	}
-	if err = await(ctx, "the replica follows", func() bool {
-		info, err := second.Do(ctx, "INFO", "replication")
-		return err == nil && strings.Contains(info[0], "master_link_status:up")
-	}); err != nil {
-		return nil, nil, nil, err
-	}
-	conf := fmt.Sprintf("sentinel monitor %[1]s 127.0.0.1 %[2]s 1\nsentinel down-after-milliseconds %[1]s 500\nsentinel failover-timeout %[1]s 3000\n", primary, first.Port())
-	if sentinel, err = b.start(ctx, redisserver.Options{Config: conf, Args: []string{"--sentinel"}}); err != nil {
-		return nil, nil, nil, err
-	}
-	return first, second, sentinel, await(ctx, "the sentinel knows the replica", func() bool {
-		info, err := sentinel.Do(ctx, "INFO", "sentinel")
-		return err == nil && strings.Contains(info[0], "slaves=1")
-	})
-}
-
-// await waits for a condition, at most half a minute.
-func await(ctx context.Context, what string, holds func() bool) error {
-	for range 600 {
-		if holds() {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-	return fmt.Errorf("drill: in vain: %s", what)
-}
-
 // heard is the instant of the last admission that a replica has on record.
-func heard(ctx context.Context, s *server) (algo.Store, error) {
+func heard(ctx context.Context, s *redisserver.Server) (algo.Store, error) {
 	keys, err := s.Do(ctx, "KEYS", "*")
 	if err != nil {
 		return 0, fmt.Errorf("drill: %w", err)

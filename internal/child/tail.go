@@ -1,19 +1,20 @@
-package redisserver
+package child
 
 import (
 	"bytes"
 	"sync"
 )
 
-// tail keeps the last of what a process writes.
-type tail struct {
+// Tail keeps the last of what a process writes. The zero Tail is empty.
+type Tail struct {
 	mu  sync.Mutex
 	buf []byte
 }
 
 const tailSize = 4 << 10
 
-func (t *tail) Write(b []byte) (int, error) {
+// Write never fails.
+func (t *Tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.buf = append(t.buf, b...)
@@ -23,14 +24,15 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (t *tail) reset() {
+// Reset forgets it.
+func (t *Tail) Reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.buf = t.buf[:0]
 }
 
-// String is the last of it.
-func (t *tail) String() string {
+// String is the last of it, without white space around.
+func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return string(bytes.TrimSpace(t.buf))
