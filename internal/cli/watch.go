@@ -134,11 +134,17 @@ func (o *observed) admin() []gateway.Option {
 func (o *observed) counts() metrics.Gateway {
 	s := o.gateway.Status()
 	g := metrics.Gateway{Held: s.Held, ReloadsOK: s.ReloadsOK, ReloadsFailed: s.ReloadsFailed}
-	for _, l := range s.Limits {
-		g.Limits = append(g.Limits, metrics.Limit{
-			Name: l.Name, Decided: l.Decided, Refused: l.DecidedRefused, ShadowRefused: l.ShadowRefused,
-			Fallback: l.Fallback, FallbackRefused: l.FallbackRefused, Invalid: l.Invalid, Delayed: l.Delayed,
-		})
+	for i := range s.Limits {
+		l := &s.Limits[i]
+		m := metrics.Limit{
+			Name: l.Name, Fallback: l.Fallback, FallbackRefused: l.FallbackRefused, Invalid: l.Invalid, Delayed: l.Delayed,
+			AdmittedUnits: l.AdmittedUnits, PerSecond: l.PerSecond, Bound: l.Bound, Overshoot: l.Overshoot,
+			RefusedRatio: l.RefusedRatio, RefusedRatioMax: l.RefusedRatioMax,
+		}
+		for _, b := range l.Bases {
+			m.Bases = append(m.Bases, metrics.Decisions(b))
+		}
+		g.Limits = append(g.Limits, m)
 	}
 	return g
 }
@@ -151,10 +157,14 @@ func (o *observed) records() metrics.Store {
 func (o *observed) stores() []metrics.Shared {
 	var all []metrics.Shared
 	for _, s := range o.gateway.Status().Stores {
-		all = append(all, metrics.Shared{
+		shared := metrics.Shared{
 			Name: s.Name, Reached: s.Reached, Instances: s.Instances, Bounds: gateway.CallBounds[:], Calls: s.Calls.Classes[:],
 			Failed: s.Calls.Failed, Took: s.Calls.Took, State: s.State,
-		})
+		}
+		for _, y := range s.Sync {
+			shared.Sync = append(shared.Sync, metrics.Sync{Mode: y.Mode, Calls: y.Calls, Failed: y.Failed, Keys: y.Keys, Interval: y.Interval})
+		}
+		all = append(all, shared)
 	}
 	return all
 }

@@ -3,39 +3,13 @@ package gateway
 import (
 	"encoding/json"
 	"net/http"
+	"time"
 
-	"github.com/escapement-io/escapement"
 	"github.com/escapement-io/escapement/memstore"
 	"github.com/escapement-io/escapement/redisstore"
 )
 
-// LimitStatus is what /limits shows of a limit. The numbers are since the start of the
-// process.
-type LimitStatus struct {
-	Name      string `json:"name"`
-	Algorithm string `json:"algorithm"`
-	Count     int64  `json:"count"`            // as configured
-	PerMs     int64  `json:"per_ms,omitempty"` // absent for a calendar window
-	Align     string `json:"align,omitempty"`
-	Enforced  int64  `json:"enforced"` // capacity, headroom taken off
-	Key       string `json:"key"`
-	Store     string `json:"store,omitempty"` // absent: the memory of the process
-	OnFailure string `json:"on_failure"`
-	Shadow    bool   `json:"shadow,omitempty"`
-	Variable  bool   `json:"variable,omitempty"` // count or window comes from the request
-
-	Decided         int64 `json:"decided"`
-	DecidedRefused  int64 `json:"decided_refused"` // of these, refused by this limit
-	Refused         int64 `json:"refused"`         // requests answered with this limit's refusal
-	ShadowRefused   int64 `json:"shadow_refused"`
-	Fallback        int64 `json:"fallback"`
-	FallbackRefused int64 `json:"fallback_refused"` // of these
-	Invalid         int64 `json:"invalid"`
-	Delayed         int64 `json:"delayed"`
-	Cancelled       int64 `json:"cancelled"`
-}
-
-// Status is what /limits shows.
+// Status is what /v1/limits shows.
 type Status struct {
 	Limits        []LimitStatus `json:"limits"`
 	Held          int64         `json:"held"` // requests waiting for their turn
@@ -45,7 +19,7 @@ type Status struct {
 	Stores        []StoreStatus `json:"stores,omitempty"`
 }
 
-// MemoryStatus is what /limits shows of a store in memory, over all limits.
+// MemoryStatus is what /v1/limits shows of a store in memory, over all limits.
 type MemoryStatus struct {
 	Keys    int64  `json:"keys"`
 	MaxKeys int64  `json:"max_keys"`
@@ -55,7 +29,7 @@ type MemoryStatus struct {
 	Adopted uint64 `json:"adopted"` // records brought under a changed limit
 }
 
-// StoreStatus is what /limits shows of a shared store.
+// StoreStatus is what /v1/limits shows of a shared store.
 type StoreStatus struct {
 	Name      string               `json:"name"`
 	At        string               `json:"at"`
@@ -63,6 +37,18 @@ type StoreStatus struct {
 	Instances int                  `json:"instances,omitempty"` // absent: not known
 	Calls     CallCounts           `json:"calls"`
 	State     *redisstore.Snapshot `json:"state,omitempty"` // absent until it is reached
+	Sync      []SyncStatus         `json:"sync,omitempty"`  // of each mode in use
+}
+
+// SyncStatus is what /v1/limits shows of the limits of a store on which instances agree
+// from time to time.
+type SyncStatus struct {
+	Mode      string           `json:"mode"`
+	Keys      int64            `json:"keys"` // that are kept in agreement
+	Calls     uint64           `json:"calls"`
+	Failed    uint64           `json:"failed"`              // of the calls
+	Interval  time.Duration    `json:"interval_ns"`         // between two agreements, as it is in force
+	Overshoot map[string]int64 `json:"overshoot,omitempty"` // by limit: the most above it that the store told of
 }
 
 func (s *shared) status() StoreStatus {
@@ -81,36 +67,18 @@ func (g *Gateway) Status() Status {
 		Limits: make([]LimitStatus, len(s.limits)), Held: g.held.Load(),
 		ReloadsOK: g.reloads.ok.Load(), ReloadsFailed: g.reloads.failed.Load(),
 	}
-	for i, l := range s.limits {
-		st.Limits[i] = l.status()
+	stores := map[*shared]*StoreStatus{nil: {Reached: true}}
+	st.Stores = make([]StoreStatus, len(s.stores))
+	for i, sh := range s.stores {
+		st.Stores[i] = sh.status()
+		stores[sh] = &st.Stores[i]
 	}
-	for _, sh := range s.stores {
-		st.Stores = append(st.Stores, sh.status())
+	for i, l := range s.limits {
+		st.Limits[i] = l.status(stores[l.shared])
 	}
 	if m, ok := g.store.(*memstore.Store); ok {
 		memory := MemoryStatus(m.Stats())
 		st.Memory = &memory
-	}
-	return st
-}
-
-func (l *limit) status() LimitStatus {
-	st := LimitStatus{
-		Name: l.Name, Algorithm: l.base().Algorithm.String(), Count: l.Rate.Count, PerMs: l.Rate.Per.Milliseconds(),
-		Key: l.Key.String(), OnFailure: l.OnFailure.String(), Shadow: l.Shadow, Variable: l.variants != nil,
-		DecidedRefused: l.counts.denied.Load(), ShadowRefused: l.counts.shadow.Load(), Decided: l.counts.decided.Load(),
-		Refused: l.counts.refused.Load(), FallbackRefused: l.counts.closed.Load(), Fallback: l.counts.fallback.Load(),
-		Invalid: l.counts.invalid.Load(),
-		Delayed: l.counts.delayed.Load(), Cancelled: l.counts.cancelled.Load(),
-	}
-	if l.base().Algorithm == escapement.FixedWindow {
-		st.Align = l.Align.String()
-	}
-	if l.shared != nil {
-		st.Store = l.shared.spec.Name
-	}
-	if l.plan != nil {
-		st.Enforced = l.plan.Core().Capacity()
 	}
 	return st
 }
@@ -131,7 +99,9 @@ func (g *Gateway) adminHandler() http.Handler {
 	mux.HandleFunc("GET /config", func(w http.ResponseWriter, _ *http.Request) {
 		document(w, g.current.Load().config.Redacted())
 	})
-	mux.HandleFunc("GET /limits", func(w http.ResponseWriter, _ *http.Request) { document(w, g.Status()) })
+	limits := func(w http.ResponseWriter, _ *http.Request) { document(w, g.Status()) }
+	mux.HandleFunc("GET /v1/limits", limits)
+	mux.HandleFunc("GET /limits", limits)
 	for pattern, h := range g.opts.admin {
 		mux.Handle(pattern, h)
 	}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/escapement-io/escapement"
 	"github.com/escapement-io/escapement/memstore"
 )
@@ -34,12 +36,13 @@ func TestAdmin(t *testing.T) {
 		t.Errorf("got %d", r.code)
 	}
 	var st Status
-	if err := json.Unmarshal([]byte(w.admin("/limits").body), &st); err != nil {
+	if err := json.Unmarshal([]byte(w.admin("/v1/limits").body), &st); err != nil {
 		t.Fatal(err)
 	}
-	want := LimitStatus{Name: "l", Algorithm: "fixed_window", Count: 1000, PerMs: 10_000, Align: "epoch", Enforced: 800, Key: "[consumer_name, uri]", OnFailure: "deny", Decided: 3}
-	if len(st.Limits) != 1 || st.Limits[0] != want {
-		t.Errorf("got %+v, want %+v", st.Limits, want)
+	want := LimitStatus{Name: "l", Algorithm: "fixed_window", Count: 1000, PerMs: 10_000, Align: "epoch", Enforced: 800, Key: "[consumer_name, uri]", OnFailure: "deny", Decided: 3,
+		Basis: "exact", PerSecond: 80, Bound: new(int64), Bases: []BasisStatus{{Basis: "exact", Decided: 3}}, AdmittedUnits: 3}
+	if diff := cmp.Diff([]LimitStatus{want}, st.Limits); diff != "" {
+		t.Errorf("want -, got +:\n%s", diff)
 	}
 	if st.Memory == nil || st.Memory.Keys != 1 || st.Memory.MaxKeys != memstore.DefaultMaxKeys {
 		t.Errorf("got %+v", st.Memory)

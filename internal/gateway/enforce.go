@@ -43,11 +43,31 @@ func (x *exchange) enforce(ctx context.Context) *refusal {
 		return nil
 	}
 	admitted := x.ask(ctx)
+	x.count()
 	no := x.judge(admitted)
 	if no == nil && x.wait > 0 {
-		return x.hold(ctx)
+		no = x.hold(ctx)
+	}
+	if no == nil {
+		x.countPassed()
 	}
 	return no
+}
+
+// count counts what each limit said for itself, whatever becomes of the request.
+func (x *exchange) count() {
+	for i, l := range x.limits[:len(x.parts)] {
+		l.counts.add(&x.parts[i], l.Shadow)
+	}
+}
+
+// countPassed counts the units of a request that passes.
+func (x *exchange) countPassed() {
+	for i, l := range x.limits[:len(x.parts)] {
+		if x.parts[i].Allowed {
+			l.counts.units.Add(x.claims[i].Cost)
+		}
+	}
 }
 
 // collect makes the claims of the request. A limit's rule that does not apply is
@@ -242,16 +262,12 @@ func (x *exchange) giveBack(ctx context.Context, from, to int) {
 	}
 }
 
-// judge counts the decisions and finds what to answer: nil if the request may pass.
+// judge finds what to answer: nil if the request may pass.
 func (x *exchange) judge(admitted bool) *refusal {
 	var undecided *limit
 	for i, l := range x.limits[:len(x.parts)] {
 		d := &x.parts[i]
 		if d.Basis() == escapement.Fallback {
-			l.counts.fallback.Add(1)
-			if !d.Allowed {
-				l.counts.closed.Add(1)
-			}
 			switch {
 			case d.Units() > 0 && d.Allowed:
 				x.wait = max(x.wait, d.Delay())
@@ -262,18 +278,12 @@ func (x *exchange) judge(admitted bool) *refusal {
 			}
 			continue
 		}
-		l.counts.decided.Add(1)
 		switch {
-		case d.Allowed && !l.Shadow:
-			x.wait = max(x.wait, d.Delay())
-		case d.Allowed:
 		case l.Shadow:
-			l.counts.shadow.Add(1)
-		default:
-			l.counts.denied.Add(1)
-			if x.refuse == nil {
-				x.refuse = l
-			}
+		case d.Allowed:
+			x.wait = max(x.wait, d.Delay())
+		case x.refuse == nil:
+			x.refuse = l
 		}
 	}
 	switch {

@@ -139,6 +139,10 @@ func (g *Gateway) AdminAddr() net.Addr {
 func (g *Gateway) Run(ctx context.Context) error {
 	requests, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
+	sampling, enough := context.WithCancel(requests)
+	var sampler sync.WaitGroup
+	sampler.Go(func() { g.sampleAlways(sampling) })
+	defer func() { enough(); sampler.Wait() }()
 	front, listener := g.frontServer(requests)
 	servers := []*http.Server{front}
 	failed := make(chan error, 2)

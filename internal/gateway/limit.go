@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/escapement-io/escapement"
@@ -25,19 +24,6 @@ type limit struct {
 	variants *variants
 	shared   *shared // nil: the memory of the process
 	rank     int     // of its store: 0 in memory
-}
-
-// counts is what a limit did since the process started; it outlives reloads.
-type counts struct {
-	decided   atomic.Int64 // answered by the store
-	refused   atomic.Int64 // requests that this limit refused
-	shadow    atomic.Int64 // requests it would have refused as a limit in force
-	denied    atomic.Int64 // of decided: refused by this limit in force, whoever else did
-	fallback  atomic.Int64 // answered by on_failure, without the store
-	closed    atomic.Int64 // of fallback: refused
-	invalid   atomic.Int64 // the request gave no valid count or window, or one window too many
-	delayed   atomic.Int64 // held until their turn
-	cancelled atomic.Int64 // gave up while they were held
 }
 
 // compileLimit compiles c, or takes over from old, the limit of the same name before a

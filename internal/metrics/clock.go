@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/escapement-io/escapement/clock"
 )
@@ -55,3 +56,12 @@ func Log(to *slog.Logger) func(clock.Event) {
 			"wall_before_ns", e.Before, "wall_after_ns", e.After)
 	}
 }
+
+// fitWithin is the error from which on the time of a node is not to be used for decisions
+// that it shares with others.
+const fitWithin = 2 * time.Second
+
+// Fit reports whether the time of a node is fit to limit by: the references of guarded
+// time have agreed, nothing has happened since that makes it doubtful, and its error is at
+// most 2 s. What a limit in the memory of the process decides does not depend on it.
+func Fit(c *clock.Snapshot) bool { return c.Bounded && c.ErrorBound <= fitWithin }

@@ -18,25 +18,6 @@ type Sources struct {
 	Shared  func() []Shared
 }
 
-// Gateway is what a gateway counted since the process started.
-type Gateway struct {
-	Limits        []Limit
-	Held          int64 // requests waiting for their turn
-	ReloadsOK     int64
-	ReloadsFailed int64
-}
-
-// Limit is what one limit counted.
-type Limit struct {
-	Name             string
-	Decided          int64 // by the state itself
-	Refused          int64 // of these
-	ShadowRefused    int64 // of these, let through because the limit is a shadow
-	Fallback         int64 // answered by on_failure
-	FallbackRefused  int64 // of these
-	Invalid, Delayed int64
-}
-
 // Store is what a store in memory holds.
 type Store struct {
 	Keys, MaxKeys, Bytes int64
@@ -76,21 +57,15 @@ var (
 	epoch      = gauge("clock_epoch", "Grows each time that guarded time is rebased.")
 	slew       = gauge("clock_slew_ppm", "How much faster than the monotonic clock guarded time runs.")
 	minusWall  = gauge("clock_guard_minus_wall_seconds", "Guarded time minus the raw wall clock.")
-
-	decisions = counter("limit_decisions_total", "Decisions of a limit.", "limit", "verdict", "basis")
-	invalid   = counter("limit_invalid_total", "Requests without a valid count or window for a limit that takes them from the request.", "limit")
-	delayed   = counter("limit_delayed_total", "Requests held until their turn.", "limit")
-	held      = gauge("held_requests", "Requests waiting for their turn now.")
-	reloads   = counter("reloads_total", "Configurations taken over or refused while running.", "result")
+	fit        = gauge("clock_fit", "1 if this node's time is fit to limit by: the error of guarded time is bounded, by 2 s.")
 
 	keys         = gauge("store_keys", "Records in memory.")
 	maxKeys      = gauge("store_max_keys", "Cap of records in memory.")
 	storeBytes   = gauge("store_bytes", "Memory of the records.")
 	refusedAtCap = counter("store_refused_at_cap_total", "Claims on unknown keys while the store was full; they followed on_failure.")
 
-	clockFamilies   = []family{steps, lastStep, suspended, unclear, checks, rebased, switched, offset, errorBound, followed, state, epoch, slew, minusWall}
-	gatewayFamilies = []family{decisions, invalid, delayed, held, reloads}
-	storeFamilies   = []family{keys, maxKeys, storeBytes, refusedAtCap}
+	clockFamilies = []family{steps, lastStep, suspended, unclear, checks, rebased, switched, offset, errorBound, followed, state, epoch, slew, minusWall, fit}
+	storeFamilies = []family{keys, maxKeys, storeBytes, refusedAtCap}
 )
 
 // guardName is the label under which the bound of guarded time itself is shown.
@@ -165,6 +140,7 @@ func collectClock(out chan<- prometheus.Metric, c clock.Snapshot) {
 	epoch.emit(out, float64(c.Epoch))
 	slew.emit(out, c.SlewPPM)
 	minusWall.emit(out, c.GuardMinusWall.Seconds())
+	fit.emit(out, one(Fit(&c)))
 }
 
 func one(yes bool) float64 {
@@ -172,20 +148,4 @@ func one(yes bool) float64 {
 		return 1
 	}
 	return 0
-}
-
-func collectGateway(out chan<- prometheus.Metric, g Gateway) {
-	for _, l := range g.Limits {
-		// Counters that are read one after the other may not add up for a moment.
-		decisions.emit(out, float64(max(0, l.Decided-l.Refused-l.ShadowRefused)), l.Name, "admitted", "exact")
-		decisions.emit(out, float64(l.Refused), l.Name, "refused", "exact")
-		decisions.emit(out, float64(l.ShadowRefused), l.Name, "shadow_refused", "exact")
-		decisions.emit(out, float64(max(0, l.Fallback-l.FallbackRefused)), l.Name, "admitted", "fallback")
-		decisions.emit(out, float64(l.FallbackRefused), l.Name, "refused", "fallback")
-		invalid.emit(out, float64(l.Invalid), l.Name)
-		delayed.emit(out, float64(l.Delayed), l.Name)
-	}
-	held.emit(out, float64(g.Held))
-	reloads.emit(out, float64(g.ReloadsOK), "ok")
-	reloads.emit(out, float64(g.ReloadsFailed), "failed")
 }

@@ -39,13 +39,17 @@ func everything() Sources {
 			}
 		},
 		Gateway: func() Gateway {
+			n, most := int64(2000), int64(42)
 			return Gateway{Held: 3, ReloadsOK: 8, ReloadsFailed: 1, Limits: []Limit{
-				{Name: "login", Decided: 100, Refused: 30, ShadowRefused: 5, Fallback: 7, FallbackRefused: 2, Invalid: 9, Delayed: 11}}}
+				{Name: "login", Bases: []Decisions{{"exact", 100, 30, 5}, {"delayed", 20, 4, 0}, {"leased", 10, 3, 1}}, Fallback: 7, FallbackRefused: 2,
+					Invalid: 9, Delayed: 11, AdmittedUnits: 85, PerSecond: 12.5, Bound: &n, Overshoot: &most, RefusedRatio: 0.25, RefusedRatioMax: 0.5},
+				{Name: "free", Bases: []Decisions{{"exact", 1, 0, 0}}}}} // nothing is known of its bound, overshoot and rate
 		},
 		Store: func() Store { return Store{Keys: 12, MaxKeys: 100, Bytes: 4096, RefusedAtCap: 13} },
 		Shared: func() []Shared {
 			return []Shared{{Name: "main", Reached: true, Instances: 3, Bounds: []time.Duration{time.Millisecond, 50 * time.Millisecond},
 				Calls: []uint64{7, 2, 1}, Failed: 1, Took: 1500 * time.Millisecond,
+				Sync: []Sync{{Mode: "lease", Calls: 70, Failed: 6, Keys: 500, Interval: 250 * time.Millisecond}},
 				State: &redisstore.Snapshot{Known: true, Error: 3 * time.Millisecond, Clamped: 21, Steps: 2, Last: -30 * time.Second, Adopted: 4,
 					Primaries: []redisstore.PrimarySnapshot{{Name: "a:1", Open: true, Queued: 5, Requests: 60, Unknown: 8, NotRun: 9,
 						Adjustment: -45 * time.Second, Offset: 45 * time.Second}}}}}
@@ -61,10 +65,21 @@ func TestMetricsSayWhatTheSourcesSay(t *testing.T) {
 		`clock_offset_seconds{reference="system"}`: 0.001, `clock_error_bound_seconds{reference="system"}`: 0.002, `clock_error_bound_seconds{reference="guard"}`: 0.007,
 		`clock_followed{reference="system"}`: 1, `clock_followed{reference="ntp a"}`: 0,
 		`clock_state{state="unknown"}`: 0, `clock_state{state="synchronised"}`: 0, `clock_state{state="slewing"}`: 1, `clock_state{state="holdover"}`: 0, `clock_state{state="disrupted"}`: 0,
-		`clock_epoch`: 2, `clock_slew_ppm`: 533.3, `clock_guard_minus_wall_seconds`: -0.32,
+		`clock_epoch`: 2, `clock_slew_ppm`: 533.3, `clock_guard_minus_wall_seconds`: -0.32, `clock_fit`: 1,
 		`limit_decisions_total{basis="exact",limit="login",verdict="admitted"}`: 65, `limit_decisions_total{basis="exact",limit="login",verdict="refused"}`: 30,
 		`limit_decisions_total{basis="exact",limit="login",verdict="shadow_refused"}`: 5,
 		`limit_decisions_total{basis="fallback",limit="login",verdict="admitted"}`:    5, `limit_decisions_total{basis="fallback",limit="login",verdict="refused"}`: 2,
+		`limit_decisions_total{basis="delayed",limit="login",verdict="admitted"}`: 16, `limit_decisions_total{basis="delayed",limit="login",verdict="refused"}`: 4,
+		`limit_decisions_total{basis="delayed",limit="login",verdict="shadow_refused"}`: 0,
+		`limit_decisions_total{basis="leased",limit="login",verdict="admitted"}`:        6, `limit_decisions_total{basis="leased",limit="login",verdict="refused"}`: 3,
+		`limit_decisions_total{basis="leased",limit="login",verdict="shadow_refused"}`: 1,
+		`limit_admitted_units_total{limit="login"}`:                                    85, `limit_units_per_second{limit="login"}`: 12.5, `limit_bound_units{limit="login"}`: 2000, `limit_overshoot_units{limit="login"}`: 42,
+		`limit_refused_ratio{limit="login"}`: 0.25, `limit_refused_ratio_max{limit="login"}`: 0.5,
+		`limit_decisions_total{basis="exact",limit="free",verdict="admitted"}`: 1, `limit_decisions_total{basis="exact",limit="free",verdict="refused"}`: 0,
+		`limit_decisions_total{basis="exact",limit="free",verdict="shadow_refused"}`: 0,
+		`limit_decisions_total{basis="fallback",limit="free",verdict="admitted"}`:    0, `limit_decisions_total{basis="fallback",limit="free",verdict="refused"}`: 0,
+		`limit_admitted_units_total{limit="free"}`: 0, `limit_refused_ratio{limit="free"}`: 0, `limit_refused_ratio_max{limit="free"}`: 0,
+		`limit_invalid_total{limit="free"}`: 0, `limit_delayed_total{limit="free"}`: 0,
 		`limit_invalid_total{limit="login"}`: 9, `limit_delayed_total{limit="login"}`: 11,
 		`held_requests`: 3, `reloads_total{result="ok"}`: 8, `reloads_total{result="failed"}`: 1,
 		`store_keys`: 12, `store_max_keys`: 100, `store_bytes`: 4096, `store_refused_at_cap_total`: 13,
@@ -74,7 +89,9 @@ func TestMetricsSayWhatTheSourcesSay(t *testing.T) {
 		`store_requests_total{primary="a:1",store="main"}`: 60, `store_unknown_total{primary="a:1",store="main"}`: 8, `store_not_run_total{primary="a:1",store="main"}`: 9,
 		`store_breaker_open{primary="a:1",store="main"}`: 1, `store_queued_requests{primary="a:1",store="main"}`: 5,
 		`store_clock_offset_seconds{primary="a:1",store="main"}`: 45, `store_clock_adjustment_seconds{primary="a:1",store="main"}`: -45,
-		`store_clock_error_seconds{store="main"}`: 0.003, `store_clock_clamped_total{store="main"}`: 21, `store_clock_step_total{store="main"}`: 2,
+		`sync_calls_total{mode="lease",store="main"}`: 70, `sync_failed_total{mode="lease",store="main"}`: 6, `sync_keys{mode="lease",store="main"}`: 500,
+		`sync_interval_seconds{mode="lease",store="main"}`: 0.25,
+		`store_clock_error_seconds{store="main"}`:          0.003, `store_clock_clamped_total{store="main"}`: 21, `store_clock_step_total{store="main"}`: 2,
 		`store_clock_last_step_seconds{store="main"}`: -30, `store_clock_adopted_total{store="main"}`: 4,
 	}
 	body := scrape(t, Handler(s))

@@ -18,6 +18,16 @@ type Shared struct {
 	Failed    uint64
 	Took      time.Duration        // of all calls
 	State     *redisstore.Snapshot // nil until it is reached
+	Sync      []Sync               // of each mode in use
+}
+
+// Sync is what a process counted of the limits of a store on which instances agree from
+// time to time.
+type Sync struct {
+	Mode          string // lease or delayed
+	Calls, Failed uint64
+	Keys          int64         // that are kept in agreement now
+	Interval      time.Duration // between two agreements, as it is in force
 }
 
 var (
@@ -37,9 +47,13 @@ var (
 	storeSteps = counter("store_clock_step_total", "Steps of the store's clocks against the line.", "store")
 	storeStep  = gauge("store_clock_last_step_seconds", "Size of the last step, positive for forward; 0 before the first.", "store")
 	adopted    = counter("store_clock_adopted_total", "Adjustments that were taken over from other callers.", "store")
+	syncCalls  = counter("sync_calls_total", "Calls by which this instance came to an agreement with others, those that failed included.", "store", "mode")
+	syncFailed = counter("sync_failed_total", "Of these calls, those that failed.", "store", "mode")
+	syncKeys   = gauge("sync_keys", "Keys that are kept in agreement now.", "store", "mode")
+	syncEvery  = gauge("sync_interval_seconds", "Time between two agreements about a key, as it is in force.", "store", "mode")
 
 	sharedFamilies = []family{reached, instances, callTime, callErrors, asked, unknown, notRun, breaker, queued, storeClock, adjustment,
-		storeError, clamped, storeSteps, storeStep, adopted}
+		storeError, clamped, storeSteps, storeStep, adopted, syncCalls, syncFailed, syncKeys, syncEvery}
 )
 
 func (s *Shared) collect(out chan<- prometheus.Metric) {
@@ -54,6 +68,13 @@ func (s *Shared) collect(out chan<- prometheus.Metric) {
 		}
 	}
 	out <- prometheus.MustNewConstHistogram(callTime.desc, n, s.Took.Seconds(), classes, s.Name)
+	for i := range s.Sync {
+		y := &s.Sync[i]
+		syncCalls.emit(out, float64(y.Calls), s.Name, y.Mode)
+		syncFailed.emit(out, float64(y.Failed), s.Name, y.Mode)
+		syncKeys.emit(out, float64(y.Keys), s.Name, y.Mode)
+		syncEvery.emit(out, y.Interval.Seconds(), s.Name, y.Mode)
+	}
 	if s.State == nil {
 		return
 	}
