@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/escapement-io/escapement"
@@ -9,25 +10,26 @@ import (
 )
 
 // adviseLimit warns of what a limit without mistakes does all the same.
-func adviseLimit(o *tree.Object, l *Limit, use storeUse) {
-	if l.OnFailure == escapement.LocalShare && use.name == "" {
+func adviseLimit(o *tree.Object, l *Limit) {
+	if l.OnFailure == escapement.LocalShare && !o.Has("store") {
 		o.At("on_failure").Warn("in memory local_share means deny: there is no store to lose, only the cap of keys to reach",
 			"write deny, or name a store")
 	}
 	if l.Algorithm == escapement.FixedWindow && l.Align < escapement.Day {
 		adviseFixed(o.At("algorithm"), l.Rate.Count)
 	}
-	if use.interval == 0 {
-		return
+	switch {
+	case l.Sync == 0:
+	case l.SyncMode == escapement.SyncDelayed:
+		adviseDelayed(o.At("sync"), l.Algorithm, l.Summary().Count, l.Rate.Per, l.Sync, l.instances())
+	case l.Algorithm == escapement.SlidingWindow:
+		adviseRolling(o.At("algorithm"), "write rolling_window, or mode: delayed under sync")
 	}
-	if !use.delayed {
-		if l.Algorithm == escapement.SlidingWindow {
-			o.At("algorithm").Warn("under leases a sliding_window is enforced as a rolling_window, which holds in every span",
-				"write rolling_window, or mode: delayed under sync")
-		}
-		return
-	}
-	adviseDelayed(o.At("sync"), l.Algorithm, l.Rate.Count, l.Rate.Per, use.interval)
+}
+
+// adviseRolling says what leases make of a sliding window.
+func adviseRolling(v tree.Value, hint string) {
+	v.Warn("under leases a sliding_window is enforced as a rolling_window, which holds in every span", hint)
 }
 
 // adviseFixed says what a fixed window lets through.
@@ -36,10 +38,23 @@ func adviseFixed(v tree.Value, count int64) {
 		"use a sliding or rolling window unless the total of each window is what matters")
 }
 
-// adviseDelayed gives the bounds of N instances that agree every interval and admit from
-// their last view between.
-func adviseDelayed(v tree.Value, a escapement.Algorithm, count int64, per, interval time.Duration) {
-	v.Warn(fmt.Sprintf("in the worst case N instances pass N × %d in one window: each starts from a full budget", count),
+// times writes a product, and what it is unless it is beyond all use.
+func times(instances int, count int64) string {
+	text := fmt.Sprintf("%d × %d", instances, count)
+	if count <= math.MaxInt64/int64(instances) {
+		text += fmt.Sprintf(" = %d", int64(instances)*count)
+	}
+	return text
+}
+
+// adviseDelayed gives the bounds of instances that agree every interval and admit from
+// their last view between. Their number is 0 where it is not known.
+func adviseDelayed(v tree.Value, a escapement.Algorithm, count int64, per, interval time.Duration, instances int) {
+	worst := fmt.Sprintf("N instances pass N × %d", count)
+	if instances > 0 {
+		worst = fmt.Sprintf("%d instances pass %s", instances, times(instances, count))
+	}
+	v.Warn("in the worst case "+worst+" in one window: each starts from a full budget",
 		"size the backend for the number of instances times the count")
 	switch a {
 	case escapement.FixedWindow:

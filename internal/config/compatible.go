@@ -130,8 +130,11 @@ func (b *builder) compatible(o *tree.Object, conf *limitcount.Conf, i int, name,
 		l.RuleSet, l.SkipUnresolved = name, true
 		l.Name += "_" + strconv.Itoa(i+1)
 	}
-	if _, err := l.Compile(); err != nil {
-		compileProblems(err, rule.At, o.Value, map[string]string{"per": "time_window"}, nil)
+	if conf.SyncInterval > 0 && !syncCompatible(conf, rule, l) {
+		return nil
+	}
+	if _, err := l.ForWindow(l.Rate.Per).Compile(); err != nil {
+		compileProblems(err, rule.At, o.Value, map[string]string{"per": "time_window", "sync": "sync_interval"}, nil)
 		return nil
 	}
 	if origin, taken := b.names[l.Name]; taken {
@@ -161,36 +164,4 @@ func (b *builder) compatibleHeaders(conf *limitcount.Conf, i int, plugin string)
 		h.Limit, h.Remaining, h.Reset = head+"Limit", head+"Remaining", head+"Reset"
 	}
 	return h
-}
-
-// adviseCompatible warns of what the plugin's own documentation warns of. It reads the
-// nodes themselves, so that advice comes also for a plugin that is refused.
-func adviseCompatible(o *tree.Object, plugin string) {
-	sliding := o.Node.Field("window_type").Is("sliding")
-	interval, _ := o.Node.Field("sync_interval").Float()
-	if interval > 0 && o.Node.Field("policy").Is("redis-sentinel") && plugin == limitcount.Advanced {
-		o.At("sync_interval").Warn("limit-count-advanced itself does not check sync_interval with policy: redis-sentinel", "keep it below time_window")
-	}
-	parts := []*tree.Object{o}
-	if rules := o.Node.Field("rules"); rules != nil {
-		parts = o.Below("rules")
-	}
-	for _, p := range parts {
-		count, counted := p.Node.Field("count").Float()
-		window, bounded := p.Node.Field("time_window").Float()
-		if !counted || !bounded || count < 1 || window < 1 || window > 36525*24*3600 {
-			continue
-		}
-		per := time.Duration(window * float64(time.Second))
-		if !sliding {
-			adviseFixed(p.At("time_window"), int64(count))
-		}
-		if interval >= 0.1 && interval < window {
-			a := escapement.FixedWindow
-			if sliding {
-				a = escapement.SlidingWindow
-			}
-			adviseDelayed(o.At("sync_interval"), a, int64(count), per, time.Duration(interval*float64(time.Second)).Round(time.Millisecond))
-		}
-	}
 }

@@ -42,7 +42,7 @@ func FuzzParse(f *testing.F) {
 		}
 		names := map[string]bool{}
 		for _, l := range c.Limits {
-			if _, err := l.Compile(); err != nil || names[l.Name] {
+			if _, err := l.ForWindow(l.Rate.Per).Compile(); err != nil || names[l.Name] {
 				t.Fatalf("limit %s: %v, there twice: %v", l.Name, err, names[l.Name])
 			}
 			names[l.Name] = true

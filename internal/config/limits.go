@@ -9,7 +9,6 @@ import (
 
 	"github.com/escapement-io/escapement"
 	"github.com/escapement-io/escapement/algo"
-	"github.com/escapement-io/escapement/internal/config/limitcount"
 	"github.com/escapement-io/escapement/internal/config/tree"
 	"github.com/escapement-io/escapement/internal/policy"
 )
@@ -37,7 +36,7 @@ func (b *builder) readLimit(e tree.Entry, o *tree.Object) {
 	if v, ok := o.Get("shadow"); ok {
 		l.Shadow, _ = v.Bool()
 	}
-	store := b.readStoreUse(o, l)
+	b.readStoreUse(o, l)
 	if v, ok := o.Need("key", "name what is limited, such as [remote_addr]; [] is one counter for all"); ok {
 		l.Key = readKey(v)
 		b.sources[l] = source{e.Key, v}
@@ -72,12 +71,8 @@ func (b *builder) readLimit(e tree.Entry, o *tree.Object) {
 	if b.report.Errors() > errors {
 		return
 	}
-	adviseLimit(o, l, store)
+	adviseLimit(o, l)
 	adviseShare(o, l)
-	if store.interval > 0 {
-		limitcount.RefuseSync(o.At("sync"), "sync")
-		return
-	}
 	b.limits[e.Name] = l
 	b.names[e.Name] = o.Path
 	b.config.Limits = append(b.config.Limits, l)

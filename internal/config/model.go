@@ -45,7 +45,8 @@ type Limit struct {
 	Headers  Headers
 	// Count and Window hold templates where limit-count takes them from the request;
 	// nil: Limit.Rate as it stands; otherwise Rate.Count is the template's default or 1,
-	// and Rate.Per one second. A Window template (seconds) makes one state per window length.
+	// and Rate.Per one second. A Window template (seconds) makes one state per window length,
+	// each as ForWindow says; a Count template leaves Sync at zero.
 	Count, Window *policy.Template
 	// AllowDegradation passes a request whose variables give no valid count, or whose
 	// store fails, instead of answering 500 (compatible mode only).

@@ -57,6 +57,9 @@ func (l *Limit) redacted() any {
 	if l.RuleSet != "" {
 		out["rule_set"] = l.RuleSet
 	}
+	if l.Sync > 0 {
+		out["sync"] = map[string]string{"interval": l.Sync.String(), "mode": l.SyncMode.String()}
+	}
 	return out
 }
 

@@ -2,28 +2,19 @@ package config
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/escapement-io/escapement"
 	"github.com/escapement-io/escapement/fallback"
 	"github.com/escapement-io/escapement/internal/config/tree"
 )
 
-// storeUse is where a limit's state lives and how instances agree on it.
-type storeUse struct {
-	name     string
-	interval time.Duration // between synchronisations; zero: every request asks
-	delayed  bool
-}
-
 // readStoreUse reads store, sync and on_failure of a limit.
-func (b *builder) readStoreUse(o *tree.Object, l *Limit) storeUse {
-	var use storeUse
+func (b *builder) readStoreUse(o *tree.Object, l *Limit) {
 	if v, ok := o.Get("store"); ok {
-		if use.name, ok = v.Text(); ok {
-			s, known := b.stores[use.name]
+		if name, ok := v.Text(); ok {
+			s, known := b.stores[name]
 			if !known {
-				v.Fail("there is no store "+v.Quote(), nearestHint(use.name, b.stores, "define it under stores"))
+				v.Fail("there is no store "+v.Quote(), nearestHint(name, b.stores, "define it under stores"))
 			}
 			if s != nil {
 				l.Store = b.addStore(s, v)
@@ -32,8 +23,8 @@ func (b *builder) readStoreUse(o *tree.Object, l *Limit) storeUse {
 		}
 	}
 	if v, ok := o.Get("sync"); ok {
-		readSync(v, l, &use)
-		if use.name == "" && !o.Has("store") {
+		readSync(v, l)
+		if !o.Has("store") {
 			v.Fail("sync without a store: there is nobody to agree with", "add store: NAME, or remove sync")
 		}
 	}
@@ -42,28 +33,6 @@ func (b *builder) readStoreUse(o *tree.Object, l *Limit) storeUse {
 			l.OnFailure, _ = escapement.ParseOnFailure(s)
 		}
 	}
-	return use
-}
-
-func readSync(v tree.Value, l *Limit, use *storeUse) {
-	o, ok := v.Object()
-	if !ok {
-		return
-	}
-	if v, ok := o.Need("interval", "write how often instances agree, such as interval: 200ms"); ok {
-		if d, ok := v.Duration(time.Millisecond, time.Hour); ok {
-			use.interval = d
-			if l.Rate.Per > 0 && d >= l.Rate.Per {
-				v.Fail("the interval is not below the period of the limit", "agree several times in a period; 5 % of it is a good start")
-			}
-		}
-	}
-	if v, ok := o.Get("mode"); ok {
-		if s, ok := v.OneOf("lease", "delayed"); ok {
-			use.delayed = s == "delayed"
-		}
-	}
-	o.Done()
 }
 
 // adviseShare warns where the share of an instance is nothing, so that local_share denies.

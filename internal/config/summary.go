@@ -21,15 +21,24 @@ type Summary struct {
 	OnFailure string `json:"on_failure"` // what is answered while the store cannot
 	Bound     string `json:"bound"`      // what can pass at most
 	Shadow    bool   `json:"shadow"`
+
+	EnforcedAs string       `json:"enforced_as,omitempty"` // the algorithm, if it is another one
+	Sync       *SyncSummary `json:"sync,omitempty"`        // absent: every request asks
 }
 
 // Summary describes a limit of a Config.
 func (l *Limit) Summary() Summary {
 	s := Summary{Name: l.Name, Algorithm: l.Algorithm.String(), Key: l.Key.String(), Shadow: l.Shadow,
 		State: "in the memory of this process; N instances admit N times as much"}
-	if plan, err := l.Compile(); err == nil {
+	enforced := l.Algorithm
+	asked := l.ForWindow(l.Rate.Per)
+	if plan, err := asked.Compile(); err == nil {
 		s.Count, _ = plan.Core().Rate()
 		s.Capacity = plan.Core().Capacity()
+	}
+	if l.Sync > 0 && l.SyncMode == escapement.SyncLease && l.Algorithm == escapement.SlidingWindow {
+		enforced = escapement.RollingWindow
+		s.EnforcedAs = enforced.String()
 	}
 	s.Per = l.Rate.Per.String()
 	if l.Align >= escapement.Day {
@@ -45,7 +54,14 @@ func (l *Limit) Summary() Summary {
 	if l.Store != nil {
 		s.State = fmt.Sprintf("in the store %s (%v), within %v of each request", l.Store.Name, l.Store, l.Store.Deadline)
 	}
-	s.Bound = l.bound(&s)
+	s.Bound = l.bound(&s, enforced)
+	if s.Sync = l.sync(&s); s.Sync != nil {
+		s.State = fmt.Sprintf("in the store %s (%v); each instance agrees with it every %v, %s", l.Store.Name, l.Store, l.Sync, s.Sync.Mode)
+		if l.Window != nil {
+			s.State += ", if the window is longer"
+		}
+		s.Bound += s.Sync.bound()
+	}
 	return s
 }
 
@@ -74,14 +90,14 @@ func zoneName(z *time.Location) string {
 	return z.String()
 }
 
-// bound is the most that passes in one instance.
-func (l *Limit) bound(s *Summary) string {
+// bound is the most that passes where every request asks, or in one instance.
+func (l *Limit) bound(s *Summary, enforced escapement.Algorithm) string {
 	count, double := fmt.Sprint(s.Count), fmt.Sprint(2*s.Count)
 	if l.Count != nil {
 		count = l.Count.String()
 		double = "twice that"
 	}
-	switch l.Algorithm {
+	switch enforced {
 	case escapement.TokenBucket, escapement.GCRA:
 		return fmt.Sprintf("at most %d at once, and %d + %s per %s after", s.Capacity, s.Capacity, count, s.Per)
 	case escapement.FixedWindow:
@@ -102,7 +118,11 @@ func (s Summary) String() string {
 	if s.Count == 0 {
 		count = "a count of the request"
 	}
-	text := fmt.Sprintf("%s: %s, %s per %s", s.Name, s.Algorithm, count, s.Per)
+	algorithm := s.Algorithm
+	if s.EnforcedAs != "" {
+		algorithm += " enforced as " + s.EnforcedAs
+	}
+	text := fmt.Sprintf("%s: %s, %s per %s", s.Name, algorithm, count, s.Per)
 	if s.Capacity != s.Count {
 		text += fmt.Sprintf(", capacity %d", s.Capacity)
 	}

@@ -39,6 +39,7 @@ type Conf struct {
 	AllowDegradation bool
 	ShowHeader       bool
 	SyncInterval     time.Duration // zero: off, every request asks the store
+	Lease            bool          // with a SyncInterval: sync_mode is lease, otherwise delayed
 }
 
 // Rule is one limit of the plugin.
@@ -69,7 +70,7 @@ func DefaultMetadata() Metadata {
 const maxWindow = 36525 * 24 * 3600
 
 // Read reads the configuration of a plugin; it is nil where it has mistakes, which are
-// in the report then. What is known but not available is reported too.
+// in the report then.
 func Read(o *tree.Object) *Conf {
 	errors := o.Report().Errors()
 	c := &Conf{RejectedCode: DefaultCode, Policy: "local", ShowHeader: true}
@@ -97,7 +98,7 @@ func Read(o *tree.Object) *Conf {
 // whether defaults are written or not.
 func (c *Conf) Settings(o *tree.Object) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v %q %d %q %s %v %v %v", c.Sliding, c.Group, c.RejectedCode, c.RejectedMsg, c.Policy, c.AllowDegradation, c.ShowHeader, c.SyncInterval)
+	fmt.Fprintf(&b, "%v %q %d %q %s %v %v %v %v", c.Sliding, c.Group, c.RejectedCode, c.RejectedMsg, c.Policy, c.AllowDegradation, c.ShowHeader, c.SyncInterval, c.Lease)
 	for _, r := range c.Rules {
 		fmt.Fprintf(&b, " %v %v %v", r.Count, r.Window, r.Key)
 	}

@@ -90,8 +90,8 @@ func TestMessages(t *testing.T) {
 		`"count": 1, "time_window": 10, "policy": "redis", "redis_host": "127.0.0.1", "sync_interval": 0`:                                                              "sync_interval should not be smaller than 0.1",
 		`"count": 1, "time_window": 10, "policy": "redis", "redis_host": "127.0.0.1", "sync_interval": 10`:                                                             "sync_interval should be smaller than time_window",
 		`"count": 1, "time_window": 10, "policy": "redis-sentinel", "redis_sentinels": [{"host": "s1", "port": 26379}], "redis_master_name": "m", "sync_interval": 11`: "sync_interval should be smaller than time_window",
-		`"count": 1, "time_window": 10, "policy": "redis", "redis_host": "127.0.0.1", "sync_interval": 0.2`:                                                            "sync_interval is not available yet",
-		`"count": 1, "time_window": 10, "sync_interval": 0.2`:                                                                                                          "sync_interval is not available yet",
+		`"count": 1, "time_window": 1, "policy": "redis", "redis_host": "127.0.0.1", "sync_interval": 0.9999`:                                                          "sync_interval should be smaller than time_window",
+		`"count": 1, "time_window": 1, "policy": "redis", "redis_host": "127.0.0.1", "sync_interval": 0.6, "sync_mode": "lease", "window_type": "sliding"`:             "sync_interval is above half of time_window",
 	} {
 		c, findings := read(t, "{"+body+"}")
 		if c != nil || !slices.ContainsFunc(findings, func(f tree.Finding) bool { return strings.Contains(f.Problem, want) }) {
@@ -115,6 +115,7 @@ func TestRanges(t *testing.T) {
 		{"", "rejected_msg", []any{`"x"`}, []any{`""`, 5}},
 		{"", "sync_interval", []any{-1}, []any{-0.5, 0, `"-1"`}},
 		{server, "sync_interval", []any{-1, 0.1, 9.9}, []any{0.0999, 10, 1e300}},
+		{server, "sync_mode", []any{`"delayed"`, `"lease"`}, []any{`"exact"`, true}},
 		{server, "redis_port", []any{1, 65535}, []any{0, 65536}},
 		{server, "redis_database", []any{0, 15}, []any{-1, 0.5}},
 		{server, "redis_timeout", []any{1, 1000}, []any{0, -1}},
@@ -138,7 +139,7 @@ func TestRanges(t *testing.T) {
 			_, findings := read(t, fmt.Sprintf(`{"count": 1, "time_window": 10, %s%q: %v}`, c.policy, c.key, v))
 			good := true
 			for _, f := range findings {
-				good = good && (f.Severity != tree.Error || strings.HasSuffix(f.Problem, "is not available yet"))
+				good = good && f.Severity != tree.Error
 			}
 			if good != wantGood {
 				t.Errorf("%s%s: %v: accepted: %v; %v", c.policy, c.key, v, good, findings)
@@ -153,14 +154,24 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-func TestSyncInterval(t *testing.T) {
-	r := &tree.Report{File: "plugin.json"}
-	o, _ := tree.Root(r, tree.Parse(r, []byte(`{"count": 1, "time_window": 10, "policy": "redis", "redis_host": "127.0.0.1", "sync_interval": 0.2}`))).Object()
-	c := &Conf{Policy: "local"}
-	c.readRules(o)
-	c.readPolicy(o)
-	if c.SyncInterval != 200*time.Millisecond {
-		t.Errorf("%v", c.SyncInterval)
+func TestSync(t *testing.T) {
+	for body, want := range map[string]struct {
+		interval time.Duration
+		lease    bool
+		warnings int
+	}{
+		`"policy": "redis", "redis_host": "hh", "sync_interval": 0.2`:                                                                    {200 * time.Millisecond, false, 0},
+		`"policy": "redis", "redis_host": "hh", "sync_interval": 0.3, "sync_mode": "delayed"`:                                            {300 * time.Millisecond, false, 0},
+		`"policy": "redis-cluster", "redis_cluster_nodes": ["a:1"], "redis_cluster_name": "c", "sync_interval": 5, "sync_mode": "lease"`: {5 * time.Second, true, 0},
+		`"policy": "redis", "redis_host": "hh", "sync_interval": -1, "sync_mode": "lease"`:                                               {0, false, 1},
+		`"policy": "redis", "redis_host": "hh", "sync_mode": "lease"`:                                                                    {0, false, 1},
+		`"sync_interval": 0.2`:                         {0, false, 1},
+		`"sync_interval": 0.2, "sync_mode": "delayed"`: {0, false, 2},
+	} {
+		c, findings := read(t, `{"count": 1, "time_window": 10, "window_type": "sliding", `+body+"}")
+		if c == nil || c.SyncInterval != want.interval || c.Lease != want.lease || len(findings) != want.warnings {
+			t.Errorf("%s: %+v %v", body, c, findings)
+		}
 	}
 }
 

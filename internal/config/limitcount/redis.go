@@ -10,12 +10,6 @@ import (
 	"github.com/escapement-io/escapement/internal/config/tree"
 )
 
-// RefuseSync reports that instances should agree now and then. Everything about it has
-// been read and checked before; to allow it, remove this and its callers.
-func RefuseSync(v tree.Value, what string) {
-	v.Fail(what+" is not available yet", "let every request ask the store: sync_interval: -1, and no sync")
-}
-
 // Redis is the server of a Redis policy.
 type Redis struct {
 	Mode    string // single, cluster or sentinel
@@ -46,35 +40,7 @@ func (c *Conf) readPolicy(o *tree.Object) {
 		c.Redis = readSentinel(o)
 	}
 	ignoreUnused(o, c.Policy)
-	sync, has := o.Get("sync_interval")
-	if has {
-		c.readSync(sync)
-	}
-	if c.SyncInterval > 0 {
-		RefuseSync(sync, "sync_interval")
-	}
-}
-
-// readSync reads −1, or at least 0.1 and less than the window where that is a number.
-func (c *Conf) readSync(v tree.Value) {
-	s, ok := v.Number()
-	switch {
-	case !ok || s == -1:
-		return
-	case s < 0.1:
-		v.Fail("sync_interval should not be smaller than 0.1", "use -1 to ask the store on every request, or at least 0.1")
-		return
-	case s > maxWindow:
-		v.Fail("sync_interval should be smaller than time_window", "5 % of the window is a good start")
-		return
-	}
-	c.SyncInterval = time.Duration(s * float64(time.Second)).Round(time.Millisecond)
-	for _, r := range c.Rules {
-		if r.Window.Template == nil && r.Window.N > 0 && s >= float64(r.Window.N) {
-			v.Fail("sync_interval should be smaller than time_window", fmt.Sprintf("5 %% of the window is a good start, here %.3g", float64(r.Window.N)/20))
-			return
-		}
-	}
+	c.readSync(o)
 }
 
 // number reads an optional whole number from least on.
