@@ -5,7 +5,7 @@
 NEED = tools/need/need.sh
 SUM = go tool -modfile=tools/gotestsum/go.mod gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg
 # Packages whose goroutines meet; the rest is pure and not worth the race detector's time.
-RACE = . ./clock/... ./memstore/... ./httplimit/... ./httpretry/... ./grpcretry/... ./internal/retry/... ./internal/gateway/...
+RACE = . ./clock/... ./memstore/... ./httplimit/... ./httpretry/... ./grpcretry/... ./promlimit/... ./internal/retry/... ./internal/gateway/...
 
 .PHONY: help run test unit race check model bench lint need endtoend
 
@@ -34,7 +34,7 @@ race:
 	$(SUM) -- -race -short $(RACE)
 
 need:
-	@$(NEED) gcc:gcc readelf:binutils redis-server:redis-server
+	@$(NEED) gcc:gcc readelf:binutils redis-server:redis-server promtool:prometheus prometheus:prometheus
 
 # make model     5 million random steps per algorithm against the exact model
 model:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/escapement-io/escapement/algo"
 )
@@ -114,8 +115,22 @@ func (l *Limiter) decide(ctx context.Context, c Claim) (Decision, error) {
 	return d, err
 }
 
-// report takes copies, so that only observed limiters allocate them.
-func (l *Limiter) report(c Claim, d Decision, err error) { l.obs.Decided(&c, &d, err) }
+// observation is what an observer is shown of one decision.
+type observation struct {
+	claim    Claim
+	decision Decision
+}
+
+var observations = sync.Pool{New: func() any { return new(observation) }}
+
+// report shows copies that are used again, so that no decision is allocated for it.
+func (l *Limiter) report(c Claim, d Decision, err error) {
+	o := observations.Get().(*observation)
+	o.claim, o.decision = c, d
+	l.obs.Decided(&o.claim, &o.decision, err)
+	*o = observation{} // a pool keeps nobody's key
+	observations.Put(o)
+}
 
 func (l *Limiter) ask(ctx context.Context, c Claim) (Decision, error) {
 	if l.fast != nil {
