@@ -105,7 +105,7 @@ func encodeList(items []*item, b bounds, margin time.Duration) (keys, args []str
 	args = append(b.args(margin), strconv.Itoa(len(plans)))
 	for _, w := range plans {
 		numbers := w.all(b.middle())
-		args = append(args, w.text, strconv.Itoa(len(numbers)))
+		args = append(args, w.text, strconv.FormatInt(int64(w.since), 10), strconv.Itoa(len(numbers)))
 		args = append(args, numbers...)
 	}
 	return keys, append(args, body...)

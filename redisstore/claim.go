@@ -87,3 +87,21 @@ func interval(w *wire, at algo.Store) algo.Span {
 	start, end := w.calendar.Around(at)
 	return algo.Span(end-start) / algo.Span(w.plan.Core().Capacity())
 }
+
+// instant is now on the line, as far as this caller knows it.
+func (s *Store) instant() algo.Store {
+	if s.unasked {
+		if s.cfg.Bound != nil {
+			if iv := s.cfg.Bound(); iv.Bounded() {
+				return algo.Store(iv.Earliest / 1000)
+			}
+		}
+		return algo.MaxInstant
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.witness.known {
+		return algo.MaxInstant
+	}
+	return max(0, algo.Store(s.witness.line(int64(s.line.Now()))))
+}

@@ -40,3 +40,24 @@ func randomPlan(r *rand.Rand, name string) *escapement.Plan {
 		}
 	}
 }
+
+// record is what the model keeps of a key.
+type record struct {
+	core    *algo.Plan
+	text    string
+	st      algo.State
+	written algo.Store
+	receipt algo.Receipt
+}
+
+// asOf is when a wire's plan adopts the record.
+func (rec *record) asOf(w *wire, now algo.Store) algo.Store {
+	written := rec.st.At
+	switch rec.text[0] {
+	case 'f', 'u', 'c', 's':
+		written = rec.written
+	case 'r':
+		written += algo.Store(rec.core.Numbers().Width) - 1
+	}
+	return min(now, max(w.since, written))
+}

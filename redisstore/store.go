@@ -49,10 +49,11 @@ type generation struct {
 
 // Adopt announces plans, so that they replace older ones of their names now and not when
 // they are first asked for. A claim that still carries an older plan is decided under the
-// new one. Records are converted when they are next met: buckets keep their level, the
-// fraction scaled; counters of an equal window stay; of anything else what counts is
-// charged to the new window. Two instances with two definitions of one limit convert to
-// and fro, and together admit no more than the larger.
+// new one. Records are converted when they are next met, as of this instant or as of their
+// last writing, if that is later: buckets keep their level, the fraction scaled; counters
+// of an equal window stay; of anything else what counts is charged to the new window. Two
+// instances with two definitions of one limit convert to and fro, and together admit no
+// more than the larger.
 func (s *Store) Adopt(plans ...*escapement.Plan) {
 	for _, p := range plans {
 		s.newest(p)
@@ -67,6 +68,7 @@ func (s *Store) newest(p *escapement.Plan) *generation {
 			return v.(*generation)
 		}
 		g := &generation{p.ID(), p, newWire(p)}
+		g.wire.since = s.instant()
 		if !ok {
 			if _, raced := s.limits.LoadOrStore(name, g); !raced {
 				return g
@@ -85,7 +87,9 @@ func (s *Store) ruling(p *escapement.Plan) (*wire, bool) {
 	case g.plan == p:
 		return g.wire, false
 	case g.id == p.ID():
-		return newWire(p), false
+		w := newWire(p)
+		w.since = g.wire.since
+		return w, false
 	}
 	return g.wire, newWire(p).text != g.wire.text
 }

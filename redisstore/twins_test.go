@@ -60,13 +60,6 @@ func TestTwins(t *testing.T) {
 	}
 }
 
-type record struct {
-	core    *algo.Plan
-	text    string
-	st      algo.State
-	receipt algo.Receipt
-}
-
 type twins struct {
 	t       *testing.T
 	r       *rand.Rand
@@ -95,6 +88,8 @@ func (tw *twins) round(n int) {
 		if tw.r.IntN(300) == 0 {
 			i := tw.r.IntN(len(tw.names))
 			tw.names[i] = newWire(randomPlan(tw.r, fmt.Sprintf("limit%d", i)))
+			// Known to the caller before, at or, on a line that went back, after now.
+			tw.names[i].since = max(0, tw.now-algo.Store(tw.r.Int64N(20_000_000))+10_000_000)
 		}
 		e := expected{now: tw.now}
 		foreign := map[int]bool{}
@@ -257,7 +252,9 @@ func (tw *twins) request() *item {
 			if err != nil {
 				tw.t.Fatal(err)
 			}
+			since := w.since
 			w = newWire(p)
+			w.since = since
 		}
 		it.claims = append(it.claims, tw.claim(w, key, n == 1))
 		it.wires, it.keys = append(it.wires, w), append(it.keys, key)
@@ -365,7 +362,7 @@ func (tw *twins) settle(it *item, i int, c escapement.Claim) escapement.Decision
 			rec = &record{}
 			tw.records[it.keys[i]] = rec
 		}
-		rec.core, rec.text, rec.st = w.plan.Core(), w.text, st
+		rec.core, rec.text, rec.st, rec.written = w.plan.Core(), w.text, st, max(tw.now, st.At)
 		if v.Admitted && c.Mode == escapement.Take {
 			rec.receipt = v.Receipt()
 		}
@@ -391,9 +388,9 @@ func (tw *twins) state(it *item, i int) (algo.State, bool) {
 	if rec.text[0] == 'c' {
 		// Another plan's calendar is not known to the script: all of its count holds.
 		t := algo.State{Ring: make([]uint32, core.Slots())}
-		at := max(tw.now, st.At)
+		at := max(rec.asOf(it.wires[i], tw.now), st.At)
 		core.Charge(&t, at, st.A, at)
 		return t, true
 	}
-	return core.Adopt(rec.core, st, tw.now, make([]uint32, core.Slots())), true
+	return core.Adopt(rec.core, st, rec.asOf(it.wires[i], tw.now), make([]uint32, core.Slots())), true
 }

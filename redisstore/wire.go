@@ -17,11 +17,13 @@ type wire struct {
 	text     string // a letter and the first of the numbers
 	numbers  []string
 	calendar algo.Calendar
+	since    algo.Store // on the line, when it replaced another definition
 }
 
+// newWire is the wire of a plan that records adopt as of the call that meets them.
 func newWire(p *escapement.Plan) *wire {
 	n := p.Core().Numbers()
-	w := &wire{plan: p, calendar: n.Calendar}
+	w := &wire{plan: p, calendar: n.Calendar, since: algo.MaxInstant}
 	per, count, most := int64(n.Per), n.Count, n.Most
 	switch a := p.Core().Algorithm(); {
 	case a == algo.TokenBucket || a == algo.GCRA:

@@ -1,5 +1,5 @@
 -- Many requests in one call. KEYS: the records, each once. ARGV: lo hi adj margin, the
--- number of plans, and of each its text, how many numbers, the numbers; then requests: how many
+-- number of plans, and of each its text, since when it rules, how many numbers, the numbers; then requests: how many
 -- claims, and of each its key, plan, mode, shadow, cost, the mode's own number and, if the request
 -- has several, the cost of all its claims on that record.
 --
@@ -24,9 +24,9 @@ end
 
 local known = {}
 for i = 1, number() do
-  local text, v = argument(), {}
+  local text, since, v = argument(), number(), {}
   for j = 1, number() do v[j] = number() end
-  known[i] = plan(text, v)
+  known[i] = plan(text, v, since)
 end
 
 local states, broken = {}, {}

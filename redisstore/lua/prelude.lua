@@ -26,12 +26,15 @@ end
 -- reset is how long until the state is as new, in microseconds, per algorithm.
 local reset = {}
 
--- save writes a state under its plan. Expiry only collects what is as good as new.
+-- save writes a state under its plan. Expiry only collects what is as good as new. Windows,
+-- whose own instant is their start, say besides when they were written.
 local function save(key, s, p, now, margin)
   local left = max(0, min(INSTANT, reset[p.kind](p, s, max(now, s.at))))
   local text
   if s.b then
-    text = format('1 %016d %016d %016d %s', s.at, s.a, s.b, p.text)
+    text = format('1 %016d %016d %016d %016d %s', s.at, s.a, s.b, max(now, s.at), p.text)
+  elseif p.kind == 'f' then
+    text = format('1 %016d %016d %016d %s', s.at, s.a, max(now, s.at), p.text)
   else
     text = format('1 %016d %016d %s', s.at, s.a, p.text)
   end

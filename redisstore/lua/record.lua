@@ -8,10 +8,10 @@ local plans = {
 -- family groups plans that judge alike; first-use and calendar windows are fixed ones.
 local family = {b = 'b', p = 'p', f = 'f', u = 'f', c = 'f', s = 's', r = 'r', l = 'l'}
 
-local function plan(text, numbers)
+local function plan(text, numbers, since)
   local kind = sub(text, 1, 1)
   local p = plans[kind](numbers)
-  p.text, p.name, p.kind, p.first = text, kind, family[kind], kind == 'u'
+  p.text, p.name, p.kind, p.first, p.since = text, kind, family[kind], kind == 'u', since
   return p
 end
 
@@ -52,9 +52,12 @@ local function load(key, p)
     error(r.err)
   end
   if byte(r) ~= 49 then return nil, -2, byte(r) or 0 end
-  local at, a, b, text, nl, ring = string.match(r, '^1 (%d+) (%d+) ?(%d*) (%l [^\n]*)(\n?)(.*)$')
+  local at, a, b, w, text, nl, ring = string.match(r, '^1 (%d+) (%d+) ?(%d*) ?(%d*) (%l [^\n]*)(\n?)(.*)$')
   if not at then return nil, -4, 0 end
-  local s = {at = tonumber(at), a = tonumber(a), b = tonumber(b), text = text}
+  local kind = family[sub(text, 1, 1)]
+  if kind == 'f' and w == '' then b, w = w, b end
+  if w ~= '' and kind ~= 'f' and kind ~= 's' then return nil, -4, 0 end
+  local s = {at = tonumber(at), a = tonumber(a), b = tonumber(b), w = tonumber(w), text = text}
   if nl ~= '' then s.ring = ring end
   if not whole(text, s.a, s.b, s.ring) then return nil, -4, 0 end
   return s
@@ -112,10 +115,21 @@ local function charge(p, s, now, units, stamp)
   return chargeLog(p, s, now, units, stamp)
 end
 
--- adopt converts a state written under another plan, as of now. It changes the state in
--- hand only: a refusal leaves the record to whoever wrote it.
+-- written is the latest instant at which a record can have been written.
+local function written(old, s)
+  if old.kind == 'f' or old.kind == 's' then return s.w or INSTANT end
+  if old.kind == 'r' then return s.at + old.width - 1 end
+  return s.at
+end
+
+-- adopt converts a state written under another plan, as of the instant that the plan
+-- replaced the other for the caller, or that the record was written if that is later:
+-- what a caller of the other plan has charged since is not dated back. It changes the
+-- state in hand only: a refusal leaves the record to whoever wrote it.
 local function adopt(p, s, now)
   local old, dirty = foreign(s.text), s.dirty
+  if dirty then s.w = now end
+  now = min(now, max(p.since or INSTANT, written(old, s)))
   local at = max(now, s.at)
   if old.kind == 'b' and p.kind == 'b' then
     adoptBacklog(p, old, s, now)
@@ -127,7 +141,9 @@ local function adopt(p, s, now)
     local units = used(old, s, now)
     s.at, s.a, s.b, s.ring = 0, 0, nil, nil
     if p.kind == 's' then s.b = 0 end
-    charge(p, s, at, units, at)
+    -- A calendar's windows before those that were sent count for nothing now.
+    if not p.cuts or at >= p.cuts[1] then charge(p, s, at, units, at) end
   end
+  s.w = at
   s.text, s.owed, s.dirty, s.adopted = p.text, s.owed or dirty, false, true
 end

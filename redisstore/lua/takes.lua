@@ -13,7 +13,7 @@ for i = 7, last do numbers[i - 6] = ARGV[i] + 0 end
 local p = make(numbers)
 p.text, p.kind, p.first = text, kind, byte(text) == 117
 
-local from = kind == 's' and 54 or 37
+local from = kind == 's' and 71 or kind == 'f' and 54 or 37
 local to = from + #text
 local three = kind == 's' and 0 or nil
 local s = {}

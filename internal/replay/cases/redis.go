@@ -84,35 +84,7 @@ func (r *Redis) Unfit(c *Case) string {
 	case strings.Contains(c.ExpectText, "heap back"):
 		return "is about the memory of the process"
 	}
-	if c.shortensAhead() {
-		return "needs the moment of the change: a shared record is converted when it is next met, and earns under the old period until then"
-	}
 	return ""
-}
-
-// shortensAhead reports whether a change makes the period shorter some time before
-// anybody asks again.
-func (c *Case) shortensAhead() bool {
-	before := int64(0)
-	if c.Limit != nil {
-		before = max(c.Limit.period(), c.Limit.RefillPeriodMS)
-	}
-	for i := range c.Events {
-		e, after := &c.Events[i], int64(0)
-		if m := countPer.FindStringSubmatch(e.Config); m != nil {
-			after, _ = strconv.ParseInt(m[2], 10, 64)
-		} else if e.Limit != nil {
-			after = max(e.Limit.period(), e.Limit.RefillPeriodMS)
-		}
-		if after == 0 {
-			continue
-		}
-		if i+1 < len(c.Events) && after < before && c.Events[i+1].TMS > e.TMS {
-			return true
-		}
-		before = after
-	}
-	return false
 }
 
 // Start implements Backend. A case that does something to its server has one of its own.
