@@ -54,3 +54,22 @@ func TestWhatAStepDoesToWindowsAndSpacing(t *testing.T) {
 		t.Errorf("after a step of -2 s nothing is admitted for %d µs, want 1.5 s", longest)
 	}
 }
+
+// A window of another period is the same window, its time stretched.
+func TestWindowOfAnotherPeriod(t *testing.T) {
+	one, slow := &Window{Limit: 7}, &Window{Limit: 7, Bucket: 3 * halfSecond}
+	const start = 1_800_000_000_000_000
+	admitted := 0
+	for at := int64(0); at < 10_000_000; at += 40_000 {
+		a, b := one.Take(start+at), slow.Take(3*(start+at))
+		if a != b {
+			t.Fatalf("at %d µs: %v in a window of 1 s, %v in one of 3 s", at, a, b)
+		}
+		if a {
+			admitted++
+		}
+	}
+	if admitted != 70 {
+		t.Errorf("%d admitted in 10 s, want 70", admitted)
+	}
+}

@@ -1,8 +1,8 @@
 package naive
 
 const (
-	bucketLength = 500_000 // µs
-	ringLength   = 20      // buckets: ten seconds of statistics
+	halfSecond = 500_000 // µs
+	ringLength = 20      // buckets: ten seconds of statistics
 )
 
 // Window admits Limit per second by the counts of the last two half seconds, kept in a ring
@@ -10,23 +10,29 @@ const (
 // reused for a later time is not counted in.
 type Window struct {
 	Limit int64
+	// Bucket is half the period, in µs; half a second unless given.
+	Bucket int64
 
 	start, count [ringLength]int64
 }
 
 // Take implements Recipe.
 func (w *Window) Take(us int64) bool {
-	current := us - us%bucketLength
+	bucket := w.Bucket
+	if bucket == 0 {
+		bucket = halfSecond
+	}
+	current := us - us%bucket
 	sum := int64(0)
 	for i := range w.start {
-		if w.start[i] == current || w.start[i] == current-bucketLength {
+		if w.start[i] == current || w.start[i] == current-bucket {
 			sum += w.count[i]
 		}
 	}
 	if sum >= w.Limit {
 		return false
 	}
-	i := us / bucketLength % ringLength
+	i := us / bucket % ringLength
 	if current > w.start[i] {
 		w.start[i], w.count[i] = current, 0
 	}

@@ -3,6 +3,7 @@ package retrystorm
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"time"
@@ -82,8 +83,14 @@ func (c atOnce) RoundTrip(req *http.Request) (*http.Response, error) {
 		if err != nil || resp.StatusCode != http.StatusTooManyRequests || n == attempts {
 			return resp, err
 		}
-		_ = resp.Body.Close() // a refusal has none
+		drain(resp)
 	}
+}
+
+// drain keeps the connection for the next attempt. The server under drill says little.
+func drain(resp *http.Response) {
+	_, _ = io.Copy(io.Discard, resp.Body)
+	_ = resp.Body.Close()
 }
 
 // send makes a request and waits until the client has its answer, or none.
@@ -94,6 +101,6 @@ func send(ctx context.Context, by http.RoundTripper, url string, r *Request) {
 		return
 	}
 	if resp, err := by.RoundTrip(req); err == nil {
-		_ = resp.Body.Close() // nothing is in it
+		drain(resp)
 	}
 }

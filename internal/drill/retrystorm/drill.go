@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/escapement-io/escapement/algo"
 	"github.com/escapement-io/escapement/clock"
-	"github.com/escapement-io/escapement/tools/skewrun"
+	"github.com/escapement-io/escapement/internal/drill/bench"
 )
 
 const (
@@ -39,19 +38,17 @@ func run(ctx context.Context, o Options, setups []setup) (*Report, error) {
 	load := time.Duration(len(setups)) * (o.For + patience)
 	ctx, cancel := context.WithTimeoutCause(ctx, load+grace, fmt.Errorf("drill: not done %v after the load was to end: this machine is too busy", grace))
 	defer cancel()
-	tool, err := skewrun.Build(ctx, o.Cache)
+	on, err := bench.New()
 	if err != nil {
 		return nil, err
 	}
-	if err := skewrun.Usable(ctx, tool); err != nil {
-		return nil, err
-	}
+	defer on.End()
 	var phases []Phase
 	for i, s := range setups {
 		if o.Progress != nil {
 			o.Progress(i)
 		}
-		p, err := o.phase(ctx, tool, s)
+		p, err := o.phase(ctx, on, s)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		} else if err != nil {
@@ -63,13 +60,12 @@ func run(ctx context.Context, o Options, setups []setup) (*Report, error) {
 }
 
 // phase starts a server, loads it and steps its clock.
-func (o *Options) phase(ctx context.Context, tool string, s setup) (_ *Phase, err error) {
-	dir, err := os.MkdirTemp("", "escapement-drill-*")
+func (o *Options) phase(ctx context.Context, on *bench.Bench, s setup) (_ *Phase, err error) {
+	wall, err := on.Clock(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("drill: %w", err)
+		return nil, err
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // what stays is temporary
-	server, err := start(ctx, tool, dir, o.Child(s.limiter))
+	server, err := start(ctx, wall.Under(o.Child(s.limiter)))
 	if err != nil {
 		return nil, err
 	}
@@ -89,15 +85,14 @@ func (o *Options) phase(ctx context.Context, tool string, s setup) (_ *Phase, er
 	p.Stepped = p.Began + algo.Mono(o.stepAfter())
 
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	var stepping sync.WaitGroup
-	defer stepping.Wait()
+	defer func() { cancel(); stepping.Wait() }()
 	failed := make(chan error, 1)
 	stepping.Go(func() {
 		err := until(ctx, p.Stepped)
 		if err == nil && s.steps {
 			p.Stepped = clock.Mono()
-			err = server.step(ctx, o.Step)
+			err = wall.Step(ctx, o.Step)
 		}
 		failed <- err
 	})

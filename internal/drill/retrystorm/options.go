@@ -19,7 +19,6 @@ type Options struct {
 	Step    time.Duration // of the server's wall clock
 	For     time.Duration // of load, in each phase
 
-	Cache    string                        // where skewrun is compiled, once
 	Child    func(limiter string) []string // the command that calls Serve with the same limit
 	Progress func(phase int)               // called as each phase begins; may be nil
 }
@@ -106,7 +105,7 @@ func (o *Options) Check() error {
 	if o.Step.Abs() < minStep || o.Step.Abs() > maxStep {
 		bad("a step of %v; use %v to %v, either way", o.Step, minStep, maxStep)
 	}
-	if least := needed(max(per, 0)); o.For < least || o.For > maxFor {
+	if least := needed(min(max(per, minPeriod), maxPeriod)); o.For < least || o.For > maxFor {
 		bad("phases of %v; use %v to %v", o.For, least, maxFor)
 	}
 	return errors.Join(errs...)

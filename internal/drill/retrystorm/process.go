@@ -7,32 +7,24 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/escapement-io/escapement/internal/child"
-	"github.com/escapement-io/escapement/tools/skewrun"
 )
 
-// process is a running Serve under a wall clock of its own.
+// process is a running Serve.
 type process struct {
-	cmd        *exec.Cmd
-	in         io.Closer
-	out        io.Reader
-	stderr     child.Tail
-	tool, file string // skewrun and what it reads the clock from
-	url        string
+	cmd    *exec.Cmd
+	in     io.Closer
+	out    io.Reader
+	stderr child.Tail
+	url    string
 }
 
-// start runs the command on a clock that is the machine's until it is stepped, and waits
-// until it listens.
-func start(ctx context.Context, tool, dir string, command []string) (*process, error) {
-	p := &process{tool: tool, file: filepath.Join(dir, "clock")}
-	if err := skewrun.Control(ctx, tool, p.file, "set", "0"); err != nil {
-		return nil, err
-	}
-	p.cmd = exec.CommandContext(ctx, tool, append([]string{"run", p.file, "--"}, command...)...)
+// start runs the command and waits until it listens.
+func start(ctx context.Context, command []string) (*process, error) {
+	p := &process{cmd: exec.CommandContext(ctx, command[0], command[1:]...)}
 	p.cmd.WaitDelay = 5 * time.Second
 	p.cmd.Stderr = &p.stderr
 	in, err := p.cmd.StdinPipe()
@@ -63,8 +55,4 @@ func (p *process) stop() error {
 		return fmt.Errorf("drill: the process under drill: %w\n%s", err, p.stderr.String())
 	}
 	return nil
-}
-
-func (p *process) step(ctx context.Context, by time.Duration) error {
-	return skewrun.Control(ctx, p.tool, p.file, "step", fmt.Sprintf("%+dns", by.Nanoseconds()))
 }
