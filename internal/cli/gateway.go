@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/escapement-io/escapement/internal/config"
 	"github.com/escapement-io/escapement/internal/gateway"
@@ -25,6 +26,20 @@ type GatewayCmd struct {
 	LogJSON           bool   `help:"Log JSON lines instead of text."`
 
 	NTP []string `name:"ntp" placeholder:"HOST" help:"Follow these NTP servers beside the system clock, each asked about once a minute."`
+
+	Stamps    bool           `hidden:"" help:"Stamp every answer with the instant and the window of its decision, for drills."`
+	SyncPhase *time.Duration `hidden:"" help:"Where in their interval this instance agrees with stores, for drills."`
+}
+
+// drilled are the options that drills ask for.
+func (c *GatewayCmd) drilled() (opts []gateway.Option) {
+	if c.Stamps {
+		opts = append(opts, gateway.WithStamps())
+	}
+	if c.SyncPhase != nil {
+		opts = append(opts, gateway.WithSyncPhase(*c.SyncPhase))
+	}
+	return opts
 }
 
 // Run serves until ctx ends. A configuration with a mistake is exit code 1, before
@@ -64,7 +79,7 @@ func (c *GatewayCmd) Run(ctx context.Context, out *Output) error {
 	}
 	defer clocks.end()
 	seen := &observed{store: records(cfg.Clock, c.MaxKeys), clocks: clocks}
-	g, err := gateway.New(cfg, seen.store, logger, seen.admin()...)
+	g, err := gateway.New(cfg, seen.store, logger, append(seen.admin(), c.drilled()...)...)
 	seen.gateway = g
 	if err != nil {
 		return fmt.Errorf("%w\n  another process may hold the address; choose others with --listen and --admin", err)

@@ -52,6 +52,8 @@ type options struct {
 	headerTimeout time.Duration
 	maxConns      int
 	h2c           bool
+	stamps        bool
+	phase         *time.Duration
 	admin         map[string]http.Handler
 	bound         func() clock.Interval
 }
@@ -85,6 +87,10 @@ func WithAdmin(pattern string, h http.Handler) Option {
 // WithBound lets stores whose scripts may not ask for the time be dated by this process's
 // own clock, as far as bound vouches for it.
 func WithBound(bound func() clock.Interval) Option { return func(o *options) { o.bound = bound } }
+
+// WithSyncPhase puts all agreements with stores at d within their interval, for drills that
+// place their instances beside each other.
+func WithSyncPhase(d time.Duration) Option { return func(o *options) { o.phase = &d } }
 
 // Bounds of what a client may send and hold.
 const (

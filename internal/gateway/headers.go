@@ -15,6 +15,7 @@ import (
 // limits are not mentioned.
 func (x *exchange) writeHeaders(h http.Header) {
 	x.writeBasis(h)
+	x.writeStamp(h)
 	var named [escapement.MaxClaims]httplimit.Named
 	for _, style := range [...]httplimit.Style{httplimit.IETF, httplimit.Draft03, httplimit.X} {
 		n := 0
