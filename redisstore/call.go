@@ -153,12 +153,13 @@ var errAdopt = errors.New("redisstore: record of another plan")
 var errShort = errors.New("redisstore: reply is shorter than its requests")
 
 // widen makes of the words that the short script answers a claim with those of a list of
-// one request, and returns what is left.
-func widen(it *item, words []int64) (own, rest []int64) {
+// one request, in a buffer of the ticket, and returns what is left.
+func widen(it *item, words []int64, buf *[7]int64) (own, rest []int64) {
 	n := 3
 	switch {
 	case len(words) > 0 && words[0] < 0:
-		return []int64{words[0], 0}, words[1:]
+		*buf = [7]int64{words[0]}
+		return buf[:2], words[1:]
 	case it.wires[0].rolling():
 		n = 5
 	case it.wires[0].kind == 's':
@@ -168,7 +169,8 @@ func widen(it *item, words []int64) (own, rest []int64) {
 		return nil, nil
 	}
 	w := words[:n]
-	own = make([]int64, 7)
+	*buf = [7]int64{}
+	own = buf[:]
 	own[0], own[1] = w[0], w[0]
 	copy(own[2:], w[1:min(n, 4)])
 	if n == 5 {

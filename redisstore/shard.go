@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,14 +25,16 @@ const (
 // ticket is one request on its way to a shard. Its caller may give up on it; whoever
 // serves it never touches the caller's buffers.
 type ticket struct {
-	item  *item
-	stage atomic.Int32
-	done  chan struct{} // one message when it is answered
+	item   *item
+	queued bool // of several that are sent together
+	stage  atomic.Int32
+	done   chan struct{} // one message when it is answered
 
 	now     algo.Store
 	words   []int64 // the reply from the request's status on
 	err     error
 	outcome escapement.Outcome // if err is set
+	wide    [7]int64           // words, where the short script answered
 }
 
 func newTicket(it *item) *ticket { return &ticket{item: it, done: make(chan struct{}, 1)} }
@@ -65,8 +68,8 @@ const (
 	inFlight = 256 // requests under way to a primary
 )
 
-// submit queues a ticket, or reports why it was not.
-func (s *shard) submit(t *ticket) error {
+// submit queues tickets side by side, or reports why it queued none.
+func (s *shard) submit(t ...*ticket) error {
 	s.mu.Lock()
 	switch {
 	case s.closed:
@@ -74,14 +77,14 @@ func (s *shard) submit(t *ticket) error {
 		return errClosed
 	case s.breaker.open:
 		s.mu.Unlock()
-		s.dropped.Add(1)
+		s.dropped.Add(uint64(len(t)))
 		return errBreaker
-	case len(s.queue)-s.head >= s.store.cfg.Queue:
+	case len(s.queue)-s.head+len(t) > s.store.cfg.Queue:
 		s.mu.Unlock()
-		s.dropped.Add(1)
+		s.dropped.Add(uint64(len(t)))
 		return errFull
 	}
-	s.queue = append(s.queue, t)
+	s.queue = append(s.queue, t...)
 	// A full load that waits goes beside the calls under way: on a long way there are more of them.
 	start := s.flying < s.store.calls || len(s.queue)-s.head >= maxRide && s.riding+maxRide <= inFlight
 	if start {
@@ -98,6 +101,8 @@ func (s *shard) submit(t *ticket) error {
 func (s *shard) run() {
 	var batch []*ticket
 	for {
+		// Whoever is about to ask, such as those that the last call answered, comes along.
+		runtime.Gosched()
 		batch = s.next(batch[:0])
 		if len(batch) == 0 {
 			return
@@ -164,7 +169,7 @@ func (s *shard) serve(batch []*ticket) {
 	for _, t := range batch {
 		var own []int64
 		if short {
-			own, words = widen(t.item, words)
+			own, words = widen(t.item, words, &t.wide)
 		} else {
 			n := min(len(words), t.item.length(words))
 			own, words = words[:n], words[n:]
@@ -344,12 +349,12 @@ func (s *shard) fault(err error) {
 	}
 }
 
-// wait waits for the answer until the deadline or the caller's own end.
-func (s *shard) wait(ctx context.Context, t *ticket, deadline <-chan time.Time) (escapement.Outcome, error) {
-	err := error(nil)
+// wait waits for the answer until the deadline or the caller's own end. It reports whether
+// the ticket was answered.
+func (s *shard) wait(ctx context.Context, t *ticket, deadline <-chan time.Time) (o escapement.Outcome, answered bool, err error) {
 	select {
 	case <-t.done:
-		return t.outcome, t.err
+		return t.outcome, true, t.err
 	case <-deadline:
 	case <-ctx.Done():
 		err = ctx.Err()
@@ -359,11 +364,11 @@ func (s *shard) wait(ctx context.Context, t *ticket, deadline <-chan time.Time) 
 		if err == nil {
 			err = errWaiting
 		}
-		return escapement.NotRun, err
+		return escapement.NotRun, false, err
 	}
 	select {
 	case <-t.done:
-		return t.outcome, t.err
+		return t.outcome, true, t.err
 	default:
 	}
 	s.unknown.Add(1)
@@ -371,5 +376,5 @@ func (s *shard) wait(ctx context.Context, t *ticket, deadline <-chan time.Time) 
 		err = errTimeout
 		s.fault(err)
 	}
-	return escapement.Unknown, err
+	return escapement.Unknown, false, err
 }

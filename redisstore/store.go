@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -112,13 +111,13 @@ func (s *Store) add(it *item, c escapement.Claim) {
 
 // DecideOne answers a claim that stands alone.
 func (s *Store) DecideOne(ctx context.Context, c escapement.Claim) (escapement.Decision, error) {
-	requests := [1]escapement.Request{{Claims: []escapement.Claim{c}}}
-	answers := [1]escapement.Answer{{Parts: make([]escapement.Decision, 0, 1)}}
-	s.Decide(ctx, requests[:], answers[:])
-	if a := &answers[0]; a.Outcome == escapement.Decided {
+	var part [1]escapement.Decision
+	a := escapement.Answer{Parts: part[:0]}
+	s.one(ctx, &c, &a)
+	if a.Outcome == escapement.Decided {
 		return a.Parts[0], nil
 	}
-	return escapement.Decision{}, answers[0].Err
+	return escapement.Decision{}, a.Err
 }
 
 // Decide answers each request in one script, all or nothing: whatever its keys on a
@@ -126,20 +125,36 @@ func (s *Store) DecideOne(ctx context.Context, c escapement.Claim) (escapement.D
 // returns within the deadline of the configuration, or the caller's own if that is
 // nearer. If requests and answers differ in number, what exceeds the shorter is not run.
 func (s *Store) Decide(ctx context.Context, requests []escapement.Request, answers []escapement.Answer) {
+	n := min(len(requests), len(answers))
+	if n == 1 && len(requests[0].Claims) == 1 {
+		answers[0] = escapement.Answer{Parts: answers[0].Parts[:0]}
+		s.one(ctx, &requests[0].Claims[0], &answers[0])
+		return
+	}
 	timer := time.NewTimer(s.cfg.Deadline)
 	defer timer.Stop()
-	n := min(len(requests), len(answers))
 	var few [1]errand
 	errands := few[:0]
 	for i := range n {
 		answers[i] = escapement.Answer{Parts: answers[i].Parts[:0]}
-		errands = append(errands, s.send(ctx, requests[i].Claims, &answers[i]))
+		errands = append(errands, s.errandFor(ctx, requests[i].Claims, &answers[i]))
 	}
+	send(errands, answers)
 	for i := range errands {
 		errands[i].await(ctx, timer.C, &answers[i])
 		if errands[i].late {
 			// Those after it have no time left either.
 			timer.Reset(0)
+		}
+	}
+}
+
+// fail answers the errands to a primary that were not sent.
+func fail(errands []errand, answers []escapement.Answer, sh *shard, err error) {
+	for i := range errands {
+		if errands[i].shard == sh {
+			answers[i].Err = err
+			errands[i] = errand{store: errands[i].store}
 		}
 	}
 }
@@ -154,8 +169,8 @@ type errand struct {
 	parts []*part // of a request that was split
 }
 
-// send puts a request on its way. Answers that need none are given at once.
-func (s *Store) send(ctx context.Context, claims []escapement.Claim, a *escapement.Answer) errand {
+// errandFor makes a request ready to be sent. Answers that need none are given at once.
+func (s *Store) errandFor(ctx context.Context, claims []escapement.Claim, a *escapement.Answer) errand {
 	e := errand{store: s}
 	if a.Err = checkAll(claims); a.Err != nil {
 		return e
@@ -171,12 +186,30 @@ func (s *Store) send(ctx context.Context, claims []escapement.Claim, a *escapeme
 		s.add(it, c)
 	}
 	it.sum()
-	t := newTicket(it)
-	sh := s.topology.Load().shard(it.keys[0])
-	if a.Err = sh.submit(t); a.Err == nil {
-		e.ticket, e.shard = t, sh
-	}
+	e.ticket, e.shard = newTicket(it), s.topology.Load().shard(it.keys[0])
 	return e
+}
+
+// send puts errands on their way, those to one primary together, so that they are decided
+// in their order as far as a call holds them.
+func send(errands []errand, answers []escapement.Answer) {
+	var together []*ticket
+	for from := range errands {
+		sh := errands[from].shard
+		if sh == nil || errands[from].ticket.queued {
+			continue
+		}
+		together = together[:0]
+		for i := from; i < len(errands); i++ {
+			if errands[i].shard == sh {
+				errands[i].ticket.queued = true
+				together = append(together, errands[i].ticket)
+			}
+		}
+		if err := sh.submit(together...); err != nil {
+			fail(errands[from:], answers[from:], sh, err)
+		}
+	}
 }
 
 func (e *errand) await(ctx context.Context, deadline <-chan time.Time, a *escapement.Answer) {
@@ -185,21 +218,6 @@ func (e *errand) await(ctx context.Context, deadline <-chan time.Time, a *escape
 		e.join(ctx, deadline, a)
 	case e.ticket != nil:
 		e.collect(ctx, e.shard, e.ticket, deadline, a)
-	}
-}
-
-func (e *errand) collect(ctx context.Context, sh *shard, t *ticket, deadline <-chan time.Time, a *escapement.Answer) {
-	a.Outcome, a.Err = sh.wait(ctx, t, deadline)
-	if a.Err != nil {
-		e.late = errors.Is(a.Err, errTimeout) || errors.Is(a.Err, errWaiting)
-		a.Err = unavailableBy(a.Err)
-		return
-	}
-	if _, err := decode(t.item, t.now, t.words, a); err != nil {
-		a.Outcome, a.Admitted, a.Err = escapement.Unknown, false, err
-		if len(t.words) > 0 && t.words[0] < 0 {
-			a.Outcome = escapement.NotRun
-		}
 	}
 }
 

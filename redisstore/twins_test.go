@@ -148,7 +148,7 @@ func (tw *twins) check(c *expected, words []int64) {
 		var a escapement.Answer
 		own, rest := words, []int64(nil)
 		if c.short {
-			own, rest = widen(it, words)
+			own, rest = widen(it, words, new([7]int64))
 		}
 		left, err := decode(it, now, own, &a)
 		if !c.short {
