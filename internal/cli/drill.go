@@ -20,14 +20,15 @@ import (
 
 // DrillCmd is escapement drill.
 type DrillCmd struct {
-	ClockStep  ClockStepCmd  `cmd:"" help:"Step the wall clock of a limiter under load: does it admit what it should?"`
-	Ceiling    CeilingCmd    `cmd:"" help:"Ask a running gateway for more than a limit admits: is the ceiling where it should be?"`
-	StoreStep  StoreStepCmd  `cmd:"" help:"Step the clock of a real Redis under load: does a shared limit admit what it should?"`
-	Failover   FailoverCmd   `cmd:"" help:"Promote a replica whose clock differs: does a shared limit go on as it should?"`
-	NodeSkew   NodeSkewCmd   `cmd:"" help:"Two processes whose wall clocks differ on one Redis: does the limit hold?"`
-	RetryStorm RetryStormCmd `cmd:"" help:"Step the wall clock of a limiter whose clients retry: what becomes of the load?"`
-	Serve      DrillServe    `cmd:"" hidden:"" help:"The process whose clock is stepped."`
-	ServeStorm StormServe    `cmd:"" hidden:"" help:"The process under drill of retry-storm."`
+	ClockStep   ClockStepCmd   `cmd:"" help:"Step the wall clock of a limiter under load: does it admit what it should?"`
+	Ceiling     CeilingCmd     `cmd:"" help:"Ask a running gateway for more than a limit admits: is the ceiling where it should be?"`
+	StoreStep   StoreStepCmd   `cmd:"" help:"Step the clock of a real Redis under load: does a shared limit admit what it should?"`
+	Failover    FailoverCmd    `cmd:"" help:"Promote a replica whose clock differs: does a shared limit go on as it should?"`
+	NodeSkew    NodeSkewCmd    `cmd:"" help:"Two processes whose wall clocks differ on one Redis: does the limit hold?"`
+	TwoGateways TwoGatewaysCmd `cmd:"" help:"Gateways that share a limit by way of a real Redis, in any mode: what do they admit together?"`
+	RetryStorm  RetryStormCmd  `cmd:"" help:"Step the wall clock of a limiter whose clients retry: what becomes of the load?"`
+	Serve       DrillServe     `cmd:"" hidden:"" help:"The process whose clock is stepped."`
+	ServeStorm  StormServe     `cmd:"" hidden:"" help:"The process under drill of retry-storm."`
 }
 
 // drilled is the limit under drill.

@@ -1,0 +1,3 @@
+package twogateways
+
+func (s *stage) failing() []event { return nil }
