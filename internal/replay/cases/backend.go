@@ -8,8 +8,8 @@ import (
 
 // Backend starts stores to run cases on.
 type Backend interface {
-	// Cannot says in words why an operation of the format cannot happen to this kind of
-	// store, or is empty.
+	// Cannot says in words why an operation of the format, or a fault by its name, cannot
+	// happen to this kind of store, or is empty.
 	Cannot(op string) string
 	// Unfit says in words why a case says nothing about this kind of store, or is empty.
 	Unfit(c *Case) string
@@ -32,4 +32,12 @@ type Session interface {
 // faulty is a Session whose server can be done something to.
 type faulty interface {
 	Fault(ctx context.Context, op string) error
+	// Back waits until the store decides again.
+	Back(ctx context.Context) error
+}
+
+// aging is a Session whose keys do not know the clocks of the case.
+type aging interface {
+	// Age lets so many ms pass for them.
+	Age(ctx context.Context, by int64) error
 }

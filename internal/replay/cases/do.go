@@ -18,6 +18,9 @@ import (
 func (k *course) once(ctx context.Context, e *Event) (*answer, error) {
 	switch e.Op {
 	case "allow":
+		if e.Fault != "" {
+			return k.failing(ctx, e)
+		}
 		return k.allow(ctx, e), nil
 	case "peek":
 		return k.peek(ctx, e), nil
@@ -36,6 +39,11 @@ func (k *course) once(ctx context.Context, e *Event) (*answer, error) {
 	case "suspend":
 		k.w.suspend(e.UntilMS)
 		k.s.Woken()
+	case "node_restart":
+		if err := k.s.(faulty).Fault(ctx, e.Op); err != nil {
+			return failed(err), nil
+		}
+		return k.reload()
 	case "script_flush", "store_restart":
 		if err := k.s.(faulty).Fault(ctx, e.Op); err != nil {
 			return failed(err), nil
@@ -43,6 +51,24 @@ func (k *course) once(ctx context.Context, e *Event) (*answer, error) {
 	case "cleanup", "note", "flush":
 	}
 	return &answer{}, nil
+}
+
+// failing asks while something happens to the call. The store knows its scripts by then,
+// so that the fault meets the decision.
+func (k *course) failing(ctx context.Context, e *Event) (*answer, error) {
+	_ = k.allow(ctx, &Event{Op: e.Op, Keys: e.Keys})
+	if err := k.s.(faulty).Fault(ctx, e.Fault); err != nil {
+		return failed(err), nil
+	}
+	a := k.allow(ctx, e)
+	if a.err == "" {
+		return failed(errors.New("the fault did not meet the decision")), nil
+	}
+	if err := k.s.(faulty).Back(ctx); err != nil {
+		return failed(err), nil
+	}
+	a.err = "" // the case makes it fail; what it charged shows in the events to come
+	return a, nil
 }
 
 // limiter is the one of a case with a single limit; nil for several.

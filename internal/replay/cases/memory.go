@@ -10,7 +10,7 @@ import (
 type Memory struct{}
 
 // Cannot implements Backend.
-func (Memory) Cannot(op string) string { return ops[op] }
+func (Memory) Cannot(op string) string { return cannotDo(op) }
 
 // Unfit implements Backend.
 func (Memory) Unfit(*Case) string { return "" }

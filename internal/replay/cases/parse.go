@@ -40,6 +40,15 @@ var ops = map[string]string{
 	"node_restart":    "needs several processes, one of which restarts",
 }
 
+// cannotDo is why a store in the memory of this process cannot do an operation, or show a
+// fault by its name; empty if it can.
+func cannotDo(op string) string {
+	if reason, known := ops[op]; known {
+		return reason
+	}
+	return "needs a real store fault: " + op
+}
+
 // LineError is a mistake in a file.
 type LineError struct {
 	Line    int

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -69,18 +68,21 @@ func (r *Redis) Close(ctx context.Context) error {
 
 // Cannot implements Backend.
 func (r *Redis) Cannot(op string) string {
-	if r.server != nil && (op == "script_flush" || op == "store_restart") {
+	switch op {
+	case "node_restart", lostReply, timeForbidden:
 		return ""
+	case "script_flush", "store_restart", "store_pause":
+		if r.server != nil {
+			return ""
+		}
 	}
-	return ops[op]
+	return cannotDo(op)
 }
 
 // Unfit implements Backend.
 func (r *Redis) Unfit(c *Case) string {
 	switch {
 	case c.sentence() == nil:
-	case strings.Contains(c.ExpectText, "no key of the limiter is left"):
-		return "needs time to really pass: a server drops keys by its own clock, after the expiry margin"
 	case strings.Contains(c.ExpectText, "heap back"):
 		return "is about the memory of the process"
 	}
@@ -89,7 +91,7 @@ func (r *Redis) Unfit(c *Case) string {
 
 // Start implements Backend. A case that does something to its server has one of its own.
 func (r *Redis) Start(w *World) (Session, error) {
-	s := &onRedis{server: r.server, reach: r.reach, prefix: fmt.Sprintf("%s%d:", r.prefix, r.cases.Add(1)), line: clock.NewLineFrom(w)}
+	s := &onRedis{network: &network{}, server: r.server, reach: r.reach, prefix: fmt.Sprintf("%s%d:", r.prefix, r.cases.Add(1)), line: clock.NewLineFrom(w)}
 	if w.alone && r.server != nil {
 		own, err := redisserver.Start(context.Background(), redisserver.Options{Config: withoutTime})
 		if err != nil {
@@ -105,6 +107,13 @@ func (r *Redis) Start(w *World) (Session, error) {
 	if r.user != "" {
 		c.Username, c.Password = r.user, r.secret
 	}
+	if w.ends {
+		c.ExpiryMargin = time.Second
+	}
+	if w.silent {
+		c.Deadline = 50 * time.Millisecond
+	}
+	c.Dial, s.config = s.network.dial, c
 	var err error
 	if s.store, err = redisstore.Open(c); err != nil {
 		if s.alone {
@@ -117,12 +126,14 @@ func (r *Redis) Start(w *World) (Session, error) {
 
 // onRedis is the store of one case.
 type onRedis struct {
-	store  *redisstore.Store
-	line   *clock.Line
-	server *redisserver.Server
-	alone  bool
-	reach  rueidis.ClientOption
-	prefix string
+	store   *redisstore.Store
+	config  redisstore.Config // of store
+	network *network
+	line    *clock.Line
+	server  *redisserver.Server
+	alone   bool
+	reach   rueidis.ClientOption
+	prefix  string
 }
 
 // bound vouches for the time that the case is at, exactly.
@@ -158,33 +169,6 @@ func (s *onRedis) names() (all []string, err error) {
 			return all, nil
 		}
 	}
-}
-
-// Fault does to the server what a case says happens to it, and waits until it is there
-// again.
-func (s *onRedis) Fault(ctx context.Context, op string) error {
-	if op == "script_flush" {
-		_, err := s.server.Do(ctx, "SCRIPT", "FLUSH")
-		return err
-	}
-	if err := s.server.Restart(ctx); err != nil {
-		return err
-	}
-	probe, err := escapement.New(s.store, escapement.Limit{Name: "probe", Rate: escapement.PerSecond(1)})
-	if err != nil {
-		return err
-	}
-	for range 200 {
-		if _, err = probe.Peek(ctx, strconv.Itoa(0)); err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-	return fmt.Errorf("the store does not use the server that restarted: %w", err)
 }
 
 // Close removes the keys of the case.

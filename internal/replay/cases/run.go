@@ -76,8 +76,11 @@ func (c *Case) cannot(b Backend) string {
 		if reason := b.Cannot(e.Op); reason != "" {
 			return reason
 		}
-		if e.Fault != "" {
-			return "needs a real store fault: " + e.Fault
+		if e.Fault == "" {
+			continue
+		}
+		if reason := b.Cannot(e.Fault); reason != "" {
+			return reason
 		}
 	}
 	if reason := b.Unfit(c); reason != "" {

@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/escapement-io/escapement"
+	"github.com/escapement-io/escapement/fallback"
 	"github.com/escapement-io/escapement/httplimit"
+	"github.com/escapement-io/escapement/memstore"
 )
 
 // sentence checks an expectation that is stated in words. It returns what was found
@@ -27,12 +29,16 @@ var sentences = map[string]sentence{
 	"All configured headers present on each answer; RateLimit-Remaining: 0 present; reset >= 1 while limited.":                                                                 headersOnEach,
 	"10,000-byte and invalid UTF-8 keys: a normal decision; two long keys that differ in the last byte are different clients.":                                                 hostileKeys,
 	"After 1,000,000 one-shot keys and two idle periods: entries back to near 0, heap back within 20 %; the key that was used up before the flood is still refused during it.": floodOfKeys,
-	"Third refused; exactly one key in the store.":                                                                           routeTemplate,
-	"Request at 2100 allowed; the state of the old definition is ignored and expires by itself.":                             newWindow,
-	"At 180000 ms no key of the limiter is left in the store.":                                                               nothingLeft,
-	"10 of 1000 pass; the health call answers SERVING within its deadline throughout.":                                       nil,
-	"Either the sixth request passes, or the documentation says that sleep is not counted; never more than 5 in one window.": nil,
+	"Third refused; exactly one key in the store.":                                               routeTemplate,
+	"Request at 2100 allowed; the state of the old definition is ignored and expires by itself.": newWindow,
+	noKeyLeft: nothingLeft,
+	"Start-up check reports it; the configured fail policy decides requests; no silent use of node time.":                         noTime,
+	"policy closed admits 0 of 100; local admits at most the node's local capacity; open admits 100 and each is marked degraded.": silent,
+	"10 of 1000 pass; the health call answers SERVING within its deadline throughout.":                                            nil,
+	"Either the sixth request passes, or the documentation says that sleep is not counted; never more than 5 in one window.":      nil,
 }
+
+const noKeyLeft = "At 180000 ms no key of the limiter is left in the store."
 
 func (c *Case) sentence() sentence { return sentences[c.ExpectText] }
 
@@ -76,6 +82,28 @@ func begin(b Backend, c *Case, l escapement.Limit) (*World, Session, *escapement
 
 // end closes the store of a check.
 func end(s Session, err *error) { *err = errors.Join(*err, s.Close()) }
+
+// without asks 100 times by one policy, and counts the answers that do not say that the
+// store did not decide.
+func without(ctx context.Context, s escapement.Store, policy escapement.OnFailure, capacity int64) (admitted, unmarked int64, err error) {
+	local := memstore.New()
+	defer func() { err = errors.Join(err, local.Close()) }()
+	l, err := escapement.New(fallback.New(s, fallback.NewPolicy(local, fallback.Fixed(1))),
+		escapement.Limit{Name: "policy-" + strings.ReplaceAll(policy.String(), "_", "-"), Rate: escapement.PerHour(capacity), OnFailure: policy})
+	for range 100 {
+		if err != nil {
+			break
+		}
+		var d escapement.Decision
+		if d, err = l.Take(ctx, "k", 1); d.Allowed {
+			admitted++
+		}
+		if d.Basis() != escapement.Fallback {
+			unmarked++
+		}
+	}
+	return admitted, unmarked, err
+}
 
 // outages counts decisions that a store failed to make.
 type outages struct{ n int }
@@ -261,6 +289,11 @@ func nothingLeft(ctx context.Context, c *Case, b Backend) (found string, err err
 		return f.String(), nil
 	}
 	for i := range c.Events {
+		if a, ok := s.(aging); ok && i > 0 {
+			if err := a.Age(ctx, c.Events[i].TMS-c.Events[i-1].TMS); err != nil {
+				return "", err
+			}
+		}
 		if _, err := k.event(ctx, &c.Events[i]); err != nil {
 			return err.Error(), nil
 		}

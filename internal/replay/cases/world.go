@@ -18,6 +18,8 @@ type World struct {
 	wall     int64      // ms that the wall clock shows in addition
 	mono     int64      // ms that the monotonic clock shows in addition
 	alone    bool       // the case does something to its server
+	silent   bool       // and makes it silent
+	ends     bool       // the case looks at whether keys end
 	captured *int64     // a reading of t_ms that was taken then and arrives now
 }
 
@@ -45,8 +47,11 @@ func newWorld(c *Case) (*World, error) {
 	}
 	w := &World{base: epoch}
 	for i := range c.Events {
-		w.alone = w.alone || c.Events[i].Op == "script_flush" || c.Events[i].Op == "store_restart"
+		op := c.Events[i].Op
+		w.silent = w.silent || op == "store_pause"
+		w.alone = w.alone || w.silent || op == "script_flush" || op == "store_restart"
 	}
+	w.ends = c.ExpectText == noKeyLeft
 	if epoch == 0 && unit <= around {
 		w.base = around / unit * unit
 	}
