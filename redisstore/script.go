@@ -4,6 +4,7 @@ import (
 	"crypto/sha1"
 	"embed"
 	"encoding/hex"
+	"slices"
 	"strings"
 )
 
@@ -38,9 +39,14 @@ func strip(text string) string {
 	return b.String()
 }
 
+// library is what scripts that convert records are made of.
+var library = []string{"prelude", "bucket", "pacing", "fixed", "sliding", "ring", "log", "tail", "lease_fixed", "lease_rolling", "lent", "record"}
+
 // The scripts. Claims that take, of one plan, have a short one per algorithm.
 var (
-	listScript = newScript("prelude", "bucket", "pacing", "fixed", "sliding", "ring", "log", "record", "claim", "list")
+	listScript    = newScript(append(slices.Clip(library), "claim", "list")...)
+	lendScript    = newScript(append(slices.Clip(library), "args", "lend")...)
+	collectScript = newScript(append(slices.Clip(library), "delayed", "args", "collect")...)
 
 	takeScripts = map[byte]script{
 		'b': newScript("takes_bucket"),

@@ -42,7 +42,7 @@ local function state(i, p)
   end
   if not s then return nil, broken[i][1], broken[i][2] end
   if p.cuts and (now < p.cuts[1] or max(now, s.at) >= p.cuts[#p.cuts]) then return nil, -5, 0 end
-  if s.text ~= p.text then adopt(p, s, now) end
+  if not lent(p, s, now) then adopt(p, s, now) end
   s.plan = p
   return s
 end
@@ -51,7 +51,7 @@ local function put(p, s, at, a, b, ok, inUse, wait, free, units)
   local n = #out
   if p.kind == 'r' or p.kind == 'l' then
     out[n + 1], out[n + 2], out[n + 3], out[n + 4], out[n + 5] = ok, free, inUse, wait, units or 0
-    out[n + 6] = max(now, s.at)
+    out[n + 6] = max(now, s.lease and s.lease.last or s.at)
   else
     out[n + 1], out[n + 2], out[n + 3], out[n + 4] = ok, at, a, b or 0
   end
@@ -61,7 +61,7 @@ end
 local function decide(c)
   local p, s = c.plan, c.state
   local foreign = s.adopted and not s.dirty
-  local at, a, b = s.at, s.a, s.b
+  local at, a, b = show(p, s, now)
   local ok, inUse, wait, free, units = ask(p, s, now, c.mode, c.cost, c.extra)
   local flag = ok and 1 or 0
   if c.mode == 'g' and foreign then flag = 3 end
@@ -73,7 +73,7 @@ end
 -- later claim of a pacing limit shares the turn of the first.
 local function settle(c)
   local p, s = c.plan, c.state
-  local at, a, b = s.at, s.a, s.b
+  local at, a, b = show(p, s, now)
   local mode, flag = c.mode, 1
   local ok, inUse, wait, free, units = ask(p, s, now, mode, c.cost, c.extra)
   if not ok then
@@ -98,7 +98,8 @@ local function group(claims)
       local s, cost = c.state, c.total
       if c.room then cost = 0 end
       local ok, inUse, wait, free = peek(c.plan, s, now, cost, c.mode == 'w' and c.extra or nil)
-      put(c.plan, s, s.at, s.a, s.b, ok and 1 or 0, inUse, wait, free)
+      local at, a, b = show(c.plan, s, now)
+      put(c.plan, s, at, a, b, ok and 1 or 0, inUse, wait, free)
     end
   end
 end
@@ -125,6 +126,6 @@ while next <= #ARGV do
 end
 
 for i, s in pairs(states) do
-  if s.dirty or s.owed then save(KEYS[i], s, s.plan, now, margin) end
+  if s.dirty or s.owed then write(KEYS[i], s, s.plan, now, margin) end
 end
 return out

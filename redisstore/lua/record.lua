@@ -58,7 +58,7 @@ local function load(key, p)
   if kind == 'f' and w == '' then b, w = w, b end
   if w ~= '' and kind ~= 'f' and kind ~= 's' then return nil, -4, 0 end
   local s = {at = tonumber(at), a = tonumber(a), b = tonumber(b), w = tonumber(w), text = text}
-  if nl ~= '' then s.ring = ring end
+  if nl ~= '' and not parts(s, ring) then return nil, -4, 0 end
   if not whole(text, s.a, s.b, s.ring) then return nil, -4, 0 end
   return s
 end
@@ -108,6 +108,7 @@ local function used(p, s, now)
 end
 
 local function charge(p, s, now, units, stamp)
+  if rolls(p, s) then return moveLent(p, s, now, stamp, units) end
   if p.kind == 'b' or p.kind == 'p' then return chargeBucket(p, s, now, units) end
   if p.kind == 'f' then return chargeFixed(p, s, now, units, stamp) end
   if p.kind == 's' then return chargeSliding(p, s, now, units, stamp) end
@@ -127,6 +128,7 @@ end
 -- what a caller of the other plan has charged since is not dated back. It changes the
 -- state in hand only: a refusal leaves the record to whoever wrote it.
 local function adopt(p, s, now)
+  flatten(s)
   local old, dirty = foreign(s.text), s.dirty
   if dirty then s.w = now end
   now = min(now, max(p.since or INSTANT, written(old, s)))
@@ -139,7 +141,7 @@ local function adopt(p, s, now)
     keep(s, p.count)
   else
     local units = used(old, s, now)
-    s.at, s.a, s.b, s.ring = 0, 0, nil, nil
+    s.at, s.a, s.b, s.ring, s.seen = 0, 0, nil, nil, nil
     if p.kind == 's' then s.b = 0 end
     -- A calendar's windows before those that were sent count for nothing now.
     if not p.cuts or at >= p.cuts[1] then charge(p, s, at, units, at) end

@@ -25,7 +25,7 @@ local function load(r)
   if not r then return true end
   if byte(r) ~= 49 or sub(r, from, to - 1) ~= text then return false end
   if #r >= to then
-    if byte(r, to) ~= 10 then return false end
+    if kind ~= 'l' or byte(r, to) ~= 10 then return false end
     s.ring = sub(r, to + 1)
     if #s.ring ~= 8 * (sub(r, 20, 35) + 0) then return false end
   end

@@ -1,0 +1,152 @@
+-- algo/lease_rolling.go. The ring of the exact record has the units charged to the newest
+-- bucket and before; lease.c those charged to buckets after it, lease.f those that may not be
+-- used before a bucket. lease.top is the last bucket of both.
+
+local function chargedLent(g, s, j)
+  if j * g.width <= s.at then return word(s, j % g.size) end
+  return s.lease.c[j] or 0
+end
+
+local function chargeLent(g, s, j, units)
+  if units == 0 then return end
+  if j * g.width <= s.at then
+    local i = j % g.size
+    s.ring = splice(s.ring, i, struct.pack('<I4', word(s, i) + units))
+    s.a = s.a + units
+  else
+    local l = s.lease
+    l.c[j], l.top = (l.c[j] or 0) + units, max(l.top, j)
+  end
+end
+
+-- advanceLent makes the bucket of now the newest, and returns it.
+local function advanceLent(g, s, now)
+  if not s.ring then s.ring = rep('\0', 4 * g.size) end
+  local l, was, is = s.lease, s.at / g.width, floor(now / g.width)
+  if is <= was then return was end
+  local n = min(is - was, g.size)
+  local first = is - n + 1
+  for j = first, is do s.a = s.a - word(s, j % g.size) + (l.c[j] or 0) end
+  local due, i = words(l.c, first, is), first % g.size
+  local fit = min(n, g.size - i)
+  s.ring = splice(s.ring, i, sub(due, 1, 4 * fit))
+  if fit < n then s.ring = splice(s.ring, 0, sub(due, 4 * fit + 1)) end
+  for j = was + 1, min(is, l.top) do l.c[j], l.f[j] = nil, nil end
+  s.at = is * g.width
+  return is
+end
+
+-- outlook is, for each bucket from the newest on, what may be granted from there on, what
+-- is released there, and how far it looked.
+local function outlook(g, s, newest, horizon)
+  local l, used, later, far = s.lease, s.a, 0, horizon
+  for j = newest + 1, l.top do
+    used = used + (l.c[j] or 0)
+    local f = l.f[j]
+    if f then later, far = later + f, max(far, j - newest) end
+  end
+  local free, release = {[0] = g.count - used + later}, {}
+  for k = 1, far do
+    local c = word(s, (newest + k) % g.size)
+    release[k] = c
+    used, later = used - c, later - (l.f[newest + k] or 0)
+    free[k] = g.count - used + later
+  end
+  for k = far - 1, 0, -1 do free[k] = min(free[k], free[k + 1]) end
+  return free, release, far
+end
+
+local function settleLent(g, s, newest, now, a)
+  if now < a.past then return end
+  local first, last = max(newest - g.buckets, s.lease.closed + 1), newest + g.buckets
+  for i = 1, #a.settle, 2 do
+    local j = a.settle[i]
+    if j >= first and j <= last then chargeLent(g, s, j, -min(max(0, a.settle[i + 1]), chargedLent(g, s, j))) end
+  end
+  for i = 1, #a.used, 2 do
+    local j = a.used[i]
+    if j >= first and j <= last then chargeLent(g, s, j, min(max(0, a.used[i + 1]), SLOT - chargedLent(g, s, j))) end
+  end
+end
+
+-- shares divides a need over the buckets up to the horizon.
+local function shares(g, a, newest, horizon, free, release, by)
+  local want = min(max(0, a.want), g.count)
+  local base = min(max(a.base, -g.count), want)
+  local function need(k) return base + floor((want - base) * k / horizon) end
+  local x, carry = {}, min(max(0, a.carry), 999)
+  local owed, ahead, short, released = carry, 0, base, 0
+  for k = 1, horizon do
+    x[k] = 0
+    if newest + k > a.upto and want > 0 then
+      released = released + release[k]
+      local mine = thousandths(min(released, SLOT), by.rate, max(1, by.sum)) + owed
+      carry = mine % 1000
+      local c = min(floor(mine / 1000), need(k), free[k])
+      if c > ahead then x[k], ahead = c - ahead, c end
+    end
+    short = max(short, need(k) - ahead)
+  end
+  if by.sum > 0 then
+    short = max(short, min(want, floor(portion(max(0, free[0]), by.rate, by.sum) * 3 / 4)))
+  end
+  x[0] = quota(g, short, free[0], a.have, by)
+  local sum = x[0]
+  for k = 1, horizon do
+    local most = min(free[k], max(need(k), x[0]))
+    x[k] = min(x[k], max(0, most - sum))
+    sum = sum + x[k]
+  end
+  return x, carry
+end
+
+local function freeAfter(g, s, newest, free, far, given)
+  local k = 1
+  while k <= far and free[k] - given <= 0 do k = k + 1 end
+  local last = free[far] - given
+  while last <= 0 and k <= g.buckets do
+    last = last + word(s, (newest + k) % g.size)
+    if last > 0 then break end
+    k = k + 1
+  end
+  return (newest + k) * g.width
+end
+
+-- lendRolling answers: at, admitted, epoch, instances, share, available, free, upto, carry,
+-- how many lots, and of each from, units, expiry.
+local function lendRolling(g, s, now, a)
+  local l = s.lease
+  now = max(now, l.last)
+  local newest = advanceLent(g, s, now)
+  l.last = now
+  if a.exact > 0 then
+    local free, _, far = outlook(g, s, newest, 1)
+    local ok, given = 0, 0
+    if a.exact <= free[0] then
+      ok, given = 1, a.exact
+      chargeLent(g, s, newest, given)
+    end
+    local available, again = max(0, free[0] - given), 0
+    if available == 0 then again = freeAfter(g, s, newest, free, far, given) end
+    return {now, ok, 0, 0, 0, available, again, 0, 0, 0}
+  end
+  settleLent(g, s, newest, now, a)
+  local by = register(g, l, now, a)
+  local horizon = min(max(1, a.horizon), g.buckets)
+  local free, release, far = outlook(g, s, newest, horizon)
+  local x, carry = shares(g, a, newest, horizon, free, release, by)
+  local expiry, given, lots = newest + horizon, 0, 0
+  local out = {now, 0, l.epoch, by.n, millionths(by.rate, by.sum), 0, 0, expiry, carry, 0}
+  for k = 0, horizon do
+    if x[k] > 0 then
+      local j, at = newest + k, #out
+      out[at + 1], out[at + 2], out[at + 3] = j, x[k], expiry
+      lots, given = lots + 1, given + x[k]
+      if k > 0 then l.f[j], l.top = (l.f[j] or 0) + x[k], max(l.top, j) end
+    end
+  end
+  chargeLent(g, s, expiry, given)
+  out[6], out[10] = max(0, free[0] - x[0]), lots
+  if out[6] == 0 then out[7] = freeAfter(g, s, newest, free, far, given) end
+  return out
+end
