@@ -3,6 +3,8 @@
 package gateway
 
 import (
+	"bytes"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -73,8 +75,9 @@ func BenchmarkHTTP(b *testing.B) {
 }
 
 // benchGateway is a gateway that listens nowhere.
-func benchGateway(b *testing.B, up string, limits ...*config.Limit) http.Handler {
+func benchGateway(b *testing.B, up string, limits ...*config.Limit) *Gateway {
 	c := oneRoute(limits...)
+	c.Routes[0].Limits = limits[:min(1, len(limits))]
 	c.Routes[0].Upstream = toNode(up)
 	c.Listen = "127.0.0.1:0"
 	store := memstore.New()
@@ -94,9 +97,13 @@ func benchGateway(b *testing.B, up string, limits ...*config.Limit) http.Handler
 func load(b *testing.B, h http.Handler, code int) {
 	s := httptest.NewServer(h)
 	defer s.Close()
-	want := []byte("HTTP/1.1 " + http.StatusText(code))[:9]
+	want := fmt.Appendf(nil, "HTTP/1.1 %d ", code)
 	const conns = 16
 	var left atomic.Int64
+	left.Store(1)
+	if err := requests(s.Listener.Addr().String(), &left, []byte("HTTP/1.1 ")); err != nil { // a limit of 1 admits it
+		b.Fatal(err)
+	}
 	left.Store(int64(b.N))
 	done := make(chan error, conns)
 	b.ReportAllocs()
@@ -161,8 +168,8 @@ func answer(conn net.Conn, buf, want []byte) error {
 			length = length*10 + int(after[i]-'0')
 		}
 		if len(body) >= length {
-			if string(buf[:9]) != string(want) {
-				return io.ErrUnexpectedEOF
+			if !bytes.HasPrefix(buf, want) {
+				return fmt.Errorf("want %s, got %.40s", want, buf)
 			}
 			return nil
 		}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/escapement-io/escapement"
-	"github.com/escapement-io/escapement/algo"
 	"github.com/escapement-io/escapement/clock"
 )
 
@@ -66,8 +65,7 @@ func (c *counts) tally() tally {
 }
 
 // sample takes the tally of every limit to what it was of late.
-func (g *Gateway) sample(at algo.Mono) {
-	second := int64(at) / int64(time.Second)
+func (g *Gateway) sample(second int64) {
 	for _, l := range g.current.Load().limits {
 		l.counts.mu.Lock()
 		l.counts.recent.add(second, l.counts.tally())
@@ -75,24 +73,19 @@ func (g *Gateway) sample(at algo.Mono) {
 	}
 }
 
-// sampleAlways samples in the middle of each second of the monotonic clock, where neither
-// an early nor a late timer meets its neighbour.
+// sampleAlways samples at each full second of the monotonic clock since it was called.
 func (g *Gateway) sampleAlways(ctx context.Context) {
-	next := time.NewTimer(untilMiddle(clock.Mono()))
+	start := clock.Mono()
+	next := time.NewTimer(time.Second)
 	defer next.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-next.C:
-			now := clock.Mono()
-			g.sample(now)
-			next.Reset(untilMiddle(now))
+		case <-next.C: // never early
+			passed := clock.Since(start)
+			g.sample(int64(passed / time.Second))
+			next.Reset(time.Second - passed%time.Second)
 		}
 	}
-}
-
-// untilMiddle is how long until the middle of the next second.
-func untilMiddle(now algo.Mono) time.Duration {
-	return time.Second*3/2 - time.Duration(now)%time.Second
 }

@@ -18,14 +18,16 @@ type recent struct {
 	shares [keptSeconds]float32   // by the second in which the span ended
 }
 
-// add takes in the tally at a second. Nothing happened in seconds that were left out: the
+// add takes in the tally at a second, from 1. Nothing happened in seconds that were left out: the
 // process stood still. A second is taken in once.
 func (r *recent) add(second int64, t tally) {
 	if second <= r.last {
 		return
 	}
 	before := r.tally[r.last%int64(len(r.tally))]
-	for s := max(r.last+1, second-keptSeconds); s < second; s++ {
+	// Of a long pause as many seconds are enough as there are places for shares, after as
+	// many as those need to begin with.
+	for s := max(r.last+1, second-keptSeconds-int64(len(r.tally))); s < second; s++ {
 		r.put(s, before)
 	}
 	r.put(second, t)
