@@ -24,6 +24,7 @@ type Store struct {
 	witness *witness
 
 	limits   sync.Map // name to *generation
+	lanes    sync.Map // of a primary's name: what is under way of syncs, see shard.lanes
 	topology atomic.Pointer[topology]
 	links    sync.Mutex // held to change the topology
 	findings []string
