@@ -123,25 +123,28 @@ func TestWhenTheStepIsMade(t *testing.T) {
 
 func TestCharts(t *testing.T) {
 	o := options()
-	rep := Judge(&o, []Phase{phase(Naive, AtOnce, back, refusedWithin(0, 200*milli, 429, 200)), phase(Ours, Budget, 0, fine)})
+	rep := Judge(&o, []Phase{phase(Naive, AtOnce, back, refusedWithin(0, 200*milli, 429, 200)), phase(Ours, Budget, back, fine), phase(Ours, Budget, 0, fine)})
 	var b strings.Builder
 	if err := plot.WriteGrid(&b, ".svg", Columns, rep.Charts()...); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"naive, immediate, step -320ms", "escapement, httpretry, step none", "attempts", "refused", "admitted", "limit", "per 50ms"} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("no %q in the picture", want)
+	for want, times := range map[string]int{"naive, immediate": 1, "escapement, httpretry": 1, "-320ms": 2, "attempts": 2, "admitted": 2, ">limit<": 2, "per 50ms": 2} {
+		if n := strings.Count(b.String(), want); n != times {
+			t.Errorf("%q stands %d times in the picture, want %d", want, n, times)
 		}
 	}
 	c := rep.Charts()[0]
-	total := [3]float64{}
-	for i, s := range c.Steps {
+	for i, want := range []float64{2700, 2500} {
+		s, total := c.Steps[i], 0.0
 		for _, y := range s.Y {
-			total[i] += y
+			total += y
+		}
+		if total != want || len(s.X) != 50 || s.X[0] != -0.5 {
+			t.Errorf("%s: %v in %d bins from %v s on, want %v", s.Name, total, len(s.X), s.X[0], want)
 		}
 	}
-	if total != [3]float64{4200, 200, 4000} || c.Levels[0].Y != 50 {
-		t.Errorf("attempts, refused, admitted: %v; limit %v", total, c.Levels[0].Y)
+	if c.Levels[0].Y != 50 {
+		t.Errorf("the limit is %v per bin", c.Levels[0].Y)
 	}
 }
 

@@ -41,6 +41,7 @@ type PhaseReport struct {
 
 	RefusedFrom float64 `json:"refused_from_ms"` // from the step to the first refused attempt
 	RefusedFor  float64 `json:"refused_for_ms"`  // from the first to the last of them
+	Refusing    float64 `json:"refusing_ms"`     // hundredths of a second with a refused attempt
 	Refusals    int     `json:"refusals"`        // refused attempts after the step
 	Before      float64 `json:"refused_before_pct"`
 	Requests    int     `json:"requests"`
@@ -114,20 +115,28 @@ func judgePhase(p *Phase, longest time.Duration) PhaseReport {
 		rep.Refused = share(refused, rep.Requests)
 		rep.P99 = msOf(p99(took))
 	}
-	rep.Worst = slices.Max(bins(p, func(a *Attempt) bool { return a.Sent >= p.Stepped }))
+	for _, n := range bins(p, p.Stepped, p.Ended, bin, every) {
+		rep.Worst = max(rep.Worst, n)
+	}
+	const hundredth = 10 * time.Millisecond
+	for _, n := range bins(p, p.Stepped, p.Ended, hundredth, isRefused) {
+		if n > 0 {
+			rep.Refusing += float64(hundredth / time.Millisecond)
+		}
+	}
 	return rep
 }
 
 // refused reports whether any attempt of a request was.
 func (r *Request) refused() bool {
-	return slices.ContainsFunc(r.Attempts, func(a Attempt) bool { return a.Status == http.StatusTooManyRequests })
+	return slices.ContainsFunc(r.Attempts, func(a Attempt) bool { return isRefused(&a) })
 }
 
 // refusals counts the refused attempts after the step, and finds the first and the last.
 func (rep *PhaseReport) refusals(p *Phase) (first, last algo.Mono) {
 	for i := range p.Requests {
 		for _, a := range p.Requests[i].Attempts {
-			if a.Status != http.StatusTooManyRequests || a.Sent < p.Stepped {
+			if !isRefused(&a) || a.Sent < p.Stepped {
 				continue
 			}
 			if rep.Refusals++; rep.Refusals == 1 {
@@ -154,20 +163,25 @@ func p99(took []algo.Mono) algo.Mono {
 
 const bin = 50 * time.Millisecond
 
-// bins counts the attempts that are wanted per bin, from the beginning of the load on.
-// There is at least one bin.
-func bins(p *Phase, want func(*Attempt) bool) []int {
-	counts := make([]int, max(1, (p.Ended-p.Began)/algo.Mono(bin)))
+// bins counts the attempts that are wanted in each bin of a stretch.
+func bins(p *Phase, from, to algo.Mono, width time.Duration, want func(*Attempt) bool) []int {
+	counts := make([]int, max(0, (to-from)/algo.Mono(width)))
 	for i := range p.Requests {
 		for k := range p.Requests[i].Attempts {
 			a := &p.Requests[i].Attempts[k]
-			if n := int((a.Sent - p.Began) / algo.Mono(bin)); n < len(counts) && want(a) {
+			if n := (a.Sent - from) / algo.Mono(width); a.Sent >= from && n < algo.Mono(len(counts)) && want(a) {
 				counts[n]++
 			}
 		}
 	}
 	return counts
 }
+
+func every(*Attempt) bool { return true }
+
+func isRefused(a *Attempt) bool { return a.Status == http.StatusTooManyRequests }
+
+func isAdmitted(a *Attempt) bool { return a.Status == http.StatusOK }
 
 func (rep *Report) problem(format string, args ...any) {
 	rep.Problems = append(rep.Problems, fmt.Sprintf(format, args...))

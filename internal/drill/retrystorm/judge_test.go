@@ -62,12 +62,12 @@ func TestJudgePhase(t *testing.T) {
 		// The last refused attempt is the fourth of the request at 399 ms: 430 requests and
 		// one, of which 300 are refused.
 		{"refused from 100 to 400 ms, four attempts at once", refusedWithin(100*milli, 400*milli, 429, 429, 429, 429),
-			PhaseReport{Amplification: rounded(1330. / 430), P99: 40, Calm: 0.429, RefusedFrom: 100, RefusedFor: 329, Refusals: 1200,
+			PhaseReport{Amplification: rounded(1330. / 430), P99: 40, Calm: 0.429, RefusedFrom: 100, RefusedFor: 329, Refusing: 330, Refusals: 1200,
 				Requests: 430, Attempts: 1330, Refused: rounded(30000. / 430), Worst: 200}},
 		{"the third attempt is admitted", refusedWithin(0, 200*milli, 429, 429, 200),
-			PhaseReport{Amplification: rounded(610. / 210), P99: 30, Calm: 0.209, RefusedFor: 209, Refusals: 400, Requests: 210, Attempts: 610, Worst: 150}},
+			PhaseReport{Amplification: rounded(610. / 210), P99: 30, Calm: 0.209, RefusedFor: 209, Refusing: 210, Refusals: 400, Requests: 210, Attempts: 610, Worst: 150}},
 		{"what comes later than two periods is not judged", refusedWithin(1900*milli, 2400*milli, 429),
-			PhaseReport{Amplification: 1, P99: 10, Calm: 2.399, RefusedFrom: 1900, RefusedFor: 499, Refusals: 500,
+			PhaseReport{Amplification: 1, P99: 10, Calm: 2.399, RefusedFrom: 1900, RefusedFor: 499, Refusing: 500, Refusals: 500,
 				Requests: 2001, Attempts: 2001, Refused: rounded(10100. / 2001), Worst: 50}},
 		{"before the step: a tenth", refusedWithin(-150*milli, 0, 429),
 			PhaseReport{Amplification: 1, P99: 10, Before: 10, Requests: 2001, Attempts: 2001, Worst: 50}},

@@ -3,8 +3,6 @@ package retrystorm
 import (
 	"fmt"
 	"io"
-	"net/http"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/escapement-io/escapement/algo"
@@ -63,36 +61,36 @@ func (p *PhaseReport) sentence() string {
 // Columns is how many charts stand side by side: the kinds of clients.
 const Columns = 2
 
-// Charts draw each phase: what was sent and how it was answered, beside the limit.
+// Charts draw the phases with a step, from half a period before it to two after: attempts
+// and what was admitted of them, beside the limit.
 func (rep *Report) Charts() []*plot.Chart {
 	var charts []*plot.Chart
 	for i := range rep.phases {
-		charts = append(charts, rep.chart(i))
+		if rep.phases[i].Step != 0 {
+			charts = append(charts, rep.chart(i))
+		}
 	}
 	return charts
 }
 
 func (rep *Report) chart(i int) *plot.Chart {
 	p, o := &rep.phases[i], &rep.options
+	step := rep.Phases[i].Step
 	c := &plot.Chart{
-		Title: strings.Join([]string{p.Limiter, p.Client, "step " + rep.Phases[i].Step}, ", "),
+		Title: fmt.Sprintf("%s, %s", p.Limiter, p.Client),
 		X:     "true time since the step, seconds", Y: fmt.Sprintf("per %v", bin),
 		Levels: []plot.Level{{Name: "limit", Y: float64(o.Limit.Count) * float64(bin) / float64(o.Limit.Per)}},
+		Marks:  []plot.Mark{{Name: step, X: 0}},
 	}
-	if p.Step != 0 {
-		c.Marks = []plot.Mark{{Name: rep.Phases[i].Step, X: 0}}
-	}
+	from := p.Stepped - algo.Mono(o.Limit.Per/2/bin*bin)
+	to := p.Stepped + algo.Mono(disturbed(o.Limit.Per))
 	for _, line := range []struct {
 		name string
 		want func(*Attempt) bool
-	}{
-		{"attempts", func(*Attempt) bool { return true }},
-		{"refused", func(a *Attempt) bool { return a.Status == http.StatusTooManyRequests }},
-		{"admitted", func(a *Attempt) bool { return a.Status == http.StatusOK }},
-	} {
+	}{{"attempts", every}, {"admitted", isAdmitted}} {
 		s := plot.Steps{Name: line.name}
-		for n, count := range bins(p, line.want) {
-			s.X = append(s.X, float64(p.Began+algo.Mono(n)*algo.Mono(bin)-p.Stepped)/1e9)
+		for n, count := range bins(p, from, to, bin, line.want) {
+			s.X = append(s.X, float64(from-p.Stepped+algo.Mono(n)*algo.Mono(bin))/1e9)
 			s.Y = append(s.Y, float64(count))
 		}
 		c.Steps = append(c.Steps, s)
