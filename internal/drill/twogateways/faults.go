@@ -114,7 +114,7 @@ func (s *stage) events() []event {
 	spread := func(steps []time.Duration, whose string, clk *bench.Clock) {
 		for i, d := range steps {
 			all = append(all, event{
-				at: s.o.For * time.Duration(i+1) / time.Duration(len(steps)+1), name: fmt.Sprintf("%s %+v", whose, d),
+				at: s.o.For * time.Duration(i+1) / time.Duration(len(steps)+1), name: fmt.Sprintf("%s %s", whose, signed(d)),
 				do: func(ctx context.Context) error { return clk.Step(ctx, d) },
 			})
 		}
@@ -166,10 +166,17 @@ func (s *stage) killStore(ctx context.Context) error {
 // report adds what happened.
 func (s *stage) report(r *Report) {
 	if d := s.o.Faults.Skew; d != 0 {
-		r.Faults = append(r.Faults, fmt.Sprintf("gateway 1's wall clock is off by %+v", d))
+		r.Faults = append(r.Faults, fmt.Sprintf("gateway 1's wall clock is off by %s", signed(d)))
 	}
 	for _, m := range s.marks {
 		r.Faults = append(r.Faults, fmt.Sprintf("%s after %.2f s", m.Name, m.At))
 	}
 	r.marks, r.Failover = s.marks, s.failover
+}
+
+func signed(d time.Duration) string {
+	if d > 0 {
+		return "+" + d.String()
+	}
+	return d.String()
 }

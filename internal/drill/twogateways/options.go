@@ -102,8 +102,8 @@ func (o *Options) Check() error {
 	if burst := o.Limit * int64(max(1, o.Instances)); o.Burst && burst > maxBurst {
 		bad("bursts of %d requests; use at most %d for all instances together", burst, maxBurst)
 	}
-	if o.For > maxFor || o.For < o.Per {
-		bad("a run of %v; use at least a window of %v, and at most %v", o.For, o.Per, maxFor)
+	if o.For > maxFor || o.For < max(o.Per, time.Second) {
+		bad("a run of %v; use at least %v, and at most %v", o.For, max(o.Per, time.Second), maxFor)
 	}
 	if len(errs) == 0 {
 		if _, err := o.plan(); err != nil {
