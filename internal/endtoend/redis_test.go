@@ -80,8 +80,8 @@ type tried struct {
 	basis          string
 }
 
-// outage runs two gateways under load while Redis is silent for five seconds.
-func outage(t *testing.T) (all []tried, recovered time.Duration) {
+// outage runs two gateways under load while Redis is silent, or dead, for five seconds.
+func outage(t *testing.T, killed bool) (all []tried, recovered time.Duration) {
 	srv := redistest.Start(t, redistest.Options{})
 	conf := fmt.Sprintf(`
 listen: 127.0.0.1:0
@@ -128,9 +128,15 @@ routes:
 		}
 	}
 	time.Sleep(3 * time.Second) // both count each other by now
-	srv.Stop()
-	time.Sleep(5 * time.Second)
-	srv.Continue()
+	if killed {
+		srv.Kill()
+		time.Sleep(awayFor)
+		srv.Restart(t)
+	} else {
+		srv.Stop()
+		time.Sleep(awayFor)
+		srv.Continue()
+	}
 	back := clock.Mono()
 	redistest.Eventually(t, "every limit is decided by the store again", func() bool {
 		mu.Lock()
@@ -145,11 +151,20 @@ routes:
 	return all, recovered
 }
 
-// Redis is silent for five seconds under load: each limit passes what the documentation
+// Redis is away for five seconds under load: each limit passes what the documentation
 // says, and is decided by the store again without a restart.
 func TestRedisAwayForAWhile(t *testing.T) {
+	for form, killed := range map[string]bool{"killed": true, "silent": false} {
+		t.Run(form, func(t *testing.T) {
+			t.Parallel()
+			awayForAWhile(t, killed)
+		})
+	}
+}
+
+func awayForAWhile(t *testing.T, killed bool) {
 	patiently(t, func() string {
-		all, recovered := outage(t)
+		all, recovered := outage(t, killed)
 		var took []time.Duration
 		var problems []string
 		fallen := map[string]int{}
@@ -193,6 +208,9 @@ func TestRedisAwayForAWhile(t *testing.T) {
 		}
 		if sum < right*0.95-2 {
 			problems = append(problems, fmt.Sprintf("local_share passed %.0f of shares of %.1f", sum, right))
+		}
+		if recovered > backWithin {
+			problems = append(problems, fmt.Sprintf("the store was used again after %v", recovered))
 		}
 		return strings.Join(problems, "; ")
 	})
