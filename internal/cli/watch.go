@@ -156,7 +156,7 @@ func (o *observed) records() metrics.Store {
 
 func (o *observed) stores() []metrics.Shared {
 	var all []metrics.Shared
-	for _, s := range o.gateway.Status().Stores {
+	for _, s := range o.gateway.Stores() {
 		shared := metrics.Shared{
 			Name: s.Name, Reached: s.Reached, Instances: s.Instances, Bounds: gateway.CallBounds[:], Calls: s.Calls.Classes[:],
 			Failed: s.Calls.Failed, Took: s.Calls.Took, State: s.State,

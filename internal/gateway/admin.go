@@ -67,10 +67,9 @@ func (g *Gateway) Status() Status {
 		Limits: make([]LimitStatus, len(s.limits)), Held: g.held.Load(),
 		ReloadsOK: g.reloads.ok.Load(), ReloadsFailed: g.reloads.failed.Load(),
 	}
+	st.Stores = s.storeStatus()
 	stores := map[*shared]*StoreStatus{nil: {Reached: true}}
-	st.Stores = make([]StoreStatus, len(s.stores))
 	for i, sh := range s.stores {
-		st.Stores[i] = sh.status()
 		stores[sh] = &st.Stores[i]
 	}
 	for i, l := range s.limits {
@@ -81,6 +80,17 @@ func (g *Gateway) Status() Status {
 		st.Memory = &memory
 	}
 	return st
+}
+
+// Stores reads the counters of the shared stores alone.
+func (g *Gateway) Stores() []StoreStatus { return g.current.Load().storeStatus() }
+
+func (s *snapshot) storeStatus() []StoreStatus {
+	all := make([]StoreStatus, len(s.stores))
+	for i, sh := range s.stores {
+		all[i] = sh.status()
+	}
+	return all
 }
 
 // adminHandler shows and never changes.
