@@ -33,3 +33,9 @@ else
 	trap 'rm -f "${TMPDIR:-/tmp}/policy-rc.d.$$"' EXIT
 fi
 $sudo apt-get install -y -qq --no-install-recommends $packages >/dev/null
+# Nor do they start with the machine from now on.
+if command -v systemctl >/dev/null 2>&1; then
+	for package in $packages; do
+		$sudo systemctl disable -q "$package.service" 2>/dev/null || true # most packages have none
+	done
+fi
