@@ -15,6 +15,8 @@ type ClockDocument struct {
 	BootID string `json:"boot_id"`
 	// Sources is what this machine's time comes from; empty where that is not known.
 	Sources []string `json:"sources"`
+	// Fit is what the function Fit says of the rest.
+	Fit bool `json:"fit"`
 	clock.Snapshot
 }
 
@@ -26,6 +28,7 @@ func Clock(snapshot func() clock.Snapshot, sources []string) http.Handler {
 	boot := clock.BootID()
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		d := ClockDocument{BootID: boot, Sources: sources, Snapshot: snapshot()}
+		d.Fit = Fit(&d.Snapshot)
 		if d.References == nil {
 			d.References = []clock.ReferenceStatus{}
 		}

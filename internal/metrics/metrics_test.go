@@ -276,6 +276,52 @@ func TestClockShowsAGuard(t *testing.T) {
 	}
 }
 
+func TestFit(t *testing.T) {
+	for _, c := range []struct {
+		state clock.State
+		bound time.Duration
+		want  bool
+	}{
+		{clock.Synchronised, time.Millisecond, true},
+		{clock.Slewing, fitWithin, true},
+		{clock.Slewing, fitWithin + 1, false},
+		{clock.Holdover, time.Second, true},
+		{clock.Holdover, time.Minute, false},
+		{clock.Unknown, 0, false},
+		{clock.Disrupted, 0, false},
+	} {
+		i := clock.Interval{State: c.state}
+		if got := Fit(&clock.Snapshot{Bound: i, Bounded: i.Bounded(), ErrorBound: c.bound}); got != c.want {
+			t.Errorf("%s with a bound of %v: fit %v", c.state, c.bound, got)
+		}
+	}
+}
+
+// TestAGuardIsFitOnceItsReferencesAgree and no longer when their error is too much.
+func TestAGuardIsFitOnceItsReferencesAgree(t *testing.T) {
+	m := clocktest.NewMachine()
+	g, err := clock.NewGuard(clock.Config{Source: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fit := func(want string) {
+		t.Helper()
+		m.Advance(time.Second)
+		g.Check()
+		if body := scrape(t, Handler(Sources{Clock: g.Snapshot})); !strings.Contains(body, "\nescapement_clock_fit "+want+"\n") {
+			t.Errorf("want fit %s in the state %s", want, g.Snapshot().Bound.State)
+		}
+		if body := scrape(t, Clock(g.Snapshot, nil)); !strings.Contains(body, `"fit":`+map[string]string{"0": "false", "1": "true"}[want]) {
+			t.Errorf("want fit %s in %s", want, body)
+		}
+	}
+	fit("0")
+	m.SetKernel(clock.KernelState{Known: true, Synchronised: true, MaxError: 5 * time.Millisecond})
+	fit("1")
+	m.SetKernel(clock.KernelState{Known: true, Synchronised: true, MaxError: 3 * time.Second})
+	fit("0")
+}
+
 func TestLevelsOfLogLines(t *testing.T) {
 	var lines bytes.Buffer
 	log := Log(slog.New(slog.NewTextHandler(&lines, nil)))
