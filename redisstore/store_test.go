@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +14,13 @@ import (
 	"github.com/escapement-io/escapement/internal/redistest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if addr := os.Getenv(instanceOf); addr != "" {
+		runInstance(addr)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // patient is a deadline that a busy test machine keeps.
 const patient = 5 * time.Second
