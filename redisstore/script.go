@@ -39,14 +39,21 @@ func strip(text string) string {
 	return b.String()
 }
 
-// library is what scripts that convert records are made of.
-var library = []string{"prelude", "bucket", "pacing", "fixed", "sliding", "ring", "log", "tail", "lease_fixed", "lease_rolling", "lent", "record"}
+// Parts of the scripts that convert records. The list makes what only shared records need
+// when it meets one; scripts that share make it at once.
+var (
+	states = []string{"prelude", "bucket", "pacing", "fixed", "sliding", "ring", "log"}
+	ahead  = []string{"tail", "lease_fixed", "lease_rolling", "lent"}
+
+	lists  = slices.Concat(states, []string{"local function makeExtra()\n"}, ahead, []string{"extra", "end\n", "record"})
+	shares = slices.Concat(states, ahead, []string{"local function makeExtra()\n", "extra", "end\n", "record"})
+)
 
 // The scripts. Claims that take, of one plan, have a short one per algorithm.
 var (
-	listScript    = newScript(append(slices.Clip(library), "claim", "list")...)
-	lendScript    = newScript(append(slices.Clip(library), "args", "lend")...)
-	collectScript = newScript(append(slices.Clip(library), "delayed", "args", "collect")...)
+	listScript    = newScript(slices.Concat(lists, []string{"claim", "list"})...)
+	lendScript    = newScript(slices.Concat(shares, []string{"args", "lend"})...)
+	collectScript = newScript(slices.Concat(shares, []string{"delayed", "args", "collect"})...)
 
 	takeScripts = map[byte]script{
 		'b': newScript("takes_bucket"),

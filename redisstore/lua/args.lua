@@ -29,8 +29,3 @@ end
 
 local out = {raw, now}
 local n = 2
-
-local function put(...)
-  for i = 1, select('#', ...) do out[n + i] = (select(i, ...)) end
-  n = n + select('#', ...)
-end

@@ -2,7 +2,7 @@
 -- in use, wait, when all is free again, units.
 
 local function take(p, s, now, cost, patience)
-  if rolls(p, s) then return takeLent(p, s, now, cost) end
+  if s.rolls then return extra().take(p, s, now, cost) end
   local k = p.kind
   if k == 'b' then return takeBucket(p, s, now, cost, patience or 0) end
   if k == 'p' then return takePacing(p, s, now, cost, patience or math.huge) end
@@ -13,14 +13,14 @@ local function take(p, s, now, cost, patience)
 end
 
 local function look(p, s, now, cost)
-  if rolls(p, s) then return lookLent(p, s, now, cost) end
+  if s.rolls then return extra().look(p, s, now, cost) end
   if p.kind == 'r' then return peekRing(p, s, now, cost) end
   return peekLog(p, s, now, cost)
 end
 
 -- peek answers what take would and changes nothing.
 local function peek(p, s, now, cost, patience)
-  if p.kind == 'r' or p.kind == 'l' or rolls(p, s) then return look(p, s, now, cost) end
+  if p.kind == 'r' or p.kind == 'l' or s.rolls then return look(p, s, now, cost) end
   local at, a, b, dirty = s.at, s.a, s.b, s.dirty
   local ok = take(p, s, now, cost, patience)
   s.at, s.a, s.b, s.dirty = at, a, b, dirty
@@ -32,7 +32,7 @@ local function spare(p, s, now)
   if k == 'b' then return spareBucket(p, s, now) end
   if k == 'p' then return sparePacing(p, s, now) end
   if k == 'f' then return spareFixed(p, s, now) end
-  if k == 's' and not rolls(p, s) then return spareSliding(p, s, now) end
+  if k == 's' and not s.rolls then return spareSliding(p, s, now) end
   local _, inUse = look(p, s, now, 0)
   return max(0, p.count - inUse)
 end
@@ -59,8 +59,8 @@ local function refund(p, s, now, units, from)
   local k, given = p.kind, 0
   if s.adopted and not s.dirty then units = 0 end
   if units > 0 then
-    if rolls(p, s) then
-      given = moveLent(p, s, now, from, -units)
+    if s.rolls then
+      given = extra().move(p, s, now, from, -units)
     elseif k == 'b' or k == 'p' then
       refundBucket(p, s, now, units, from)
     elseif k == 'f' then

@@ -11,12 +11,16 @@ for i = 1, #KEYS do
   for j = 1, 3 * number() do f.parts[j] = number() end
   local s, why, detail = load(KEYS[i], p)
   if not s then
-    put(why, detail)
+    out[n + 1], out[n + 2] = why, detail
+    n = n + 2
   elseif p.cuts and (now < p.cuts[1] or max(now, s.at, s.seen and s.seen.last or 0) >= p.cuts[#p.cuts]) then
-    put(-5, 0)
+    out[n + 1], out[n + 2] = -5, 0
+    n = n + 2
   else
     if s.text ~= p.text then adopt(p, s, now) end
-    put(1, flush(p, s, now, f))
+    out[n + 1] = 1
+    out[n + 2], out[n + 3], out[n + 4], out[n + 5], out[n + 6], out[n + 7] = flush(p, s, now, f)
+    n = n + 7
     s.plan, states[i] = p, s
   end
 end

@@ -11,7 +11,7 @@ local function chargeLent(g, s, j, units)
   if units == 0 then return end
   if j * g.width <= s.at then
     local i = j % g.size
-    s.ring = splice(s.ring, i, struct.pack('<I4', word(s, i) + units))
+    s.ring = splice(s.ring, i, pack('<I4', word(s, i) + units))
     s.a = s.a + units
   else
     local l = s.lease
@@ -26,7 +26,8 @@ local function advanceLent(g, s, now)
   if is <= was then return was end
   local n = min(is - was, g.size)
   local first = is - n + 1
-  for j = first, is do s.a = s.a - word(s, j % g.size) + (l.c[j] or 0) end
+  local gone = slice(g, s, first, n)
+  for k = 1, n do s.a = s.a - gone[k] + (l.c[first + k - 1] or 0) end
   local due, i = words(l.c, first, is), first % g.size
   local fit = min(n, g.size - i)
   s.ring = splice(s.ring, i, sub(due, 1, 4 * fit))
@@ -45,12 +46,11 @@ local function outlook(g, s, newest, horizon)
     local f = l.f[j]
     if f then later, far = later + f, max(far, j - newest) end
   end
-  local free, release = {[0] = g.count - used + later}, {}
+  local room = g.count - used + later
+  local free, release = {[0] = room}, slice(g, s, newest + 1, far)
   for k = 1, far do
-    local c = word(s, (newest + k) % g.size)
-    release[k] = c
-    used, later = used - c, later - (l.f[newest + k] or 0)
-    free[k] = g.count - used + later
+    room = room + release[k] - (l.f[newest + k] or 0)
+    free[k] = room
   end
   for k = far - 1, 0, -1 do free[k] = min(free[k], free[k + 1]) end
   return free, release, far

@@ -82,14 +82,18 @@ for i = 1, #KEYS do
   local a, g = readAsk(p), p.lent
   local s, why, detail = load(KEYS[i], p)
   if not s then
-    put(why, detail)
+    out[n + 1], out[n + 2] = why, detail
+    n = n + 2
   else
     lend(p, s)
-    put(1)
+    out[n + 1] = 1
     if g == p then
-      put(lendFixed(g, s, now, a))
+      out[n + 2], out[n + 3], out[n + 4], out[n + 5], out[n + 6], out[n + 7], out[n + 8], out[n + 9], out[n + 10], out[n + 11] = lendFixed(g, s, now, a)
+      n = n + 11
     else
-      for _, v in ipairs(lendRolling(g, s, now, a)) do put(v) end
+      local answer = lendRolling(g, s, now, a)
+      for k = 1, #answer do out[n + 1 + k] = answer[k] end
+      n = n + 1 + #answer
     end
     local l = s.lease
     l.idle = max((l.epoch + 2) * 2 * g.interval, (l.closed + 1) * (g.width or g.per))

@@ -19,7 +19,8 @@ local function lent(p, s, now)
     rollLent(match(s.text, '%d+') + 0, s, now)
     if l.next == 0 and now >= l.idle then s.lease = nil end
   end
-  return s.text == p.text or rolls(p, s)
+  s.rolls = rolls(p, s)
+  return s.text == p.text or s.rolls
 end
 
 -- flatten makes a plain state of a lent one, for a plan of another kind: all that is lent counts.
@@ -30,11 +31,11 @@ local function flatten(s)
     local i, units = s.at / g.width % g.size, 0
     for _, c in pairs(l.c) do units = units + c end
     units = min(units, SLOT - word(s, i))
-    s.ring, s.a = splice(s.ring, i, struct.pack('<I4', word(s, i) + units)), s.a + units
+    s.ring, s.a = splice(s.ring, i, pack('<I4', word(s, i) + units)), s.a + units
   else
     s.a = min(MAX, s.a + l.next)
   end
-  s.lease = nil
+  s.lease, s.rolls = nil, nil
 end
 
 -- own is the window of the record with the plan's count.
@@ -94,10 +95,8 @@ local function moveLent(p, s, now, stamp, units)
   return max(units, -units)
 end
 
--- show is the words of a state. A sliding window that is judged on a rolling one has words that
--- are judged alike.
+-- show is the words of a state that a sliding window can be judged by as it is judged here.
 local function show(p, s, now)
-  if p.kind ~= 's' or not rolls(p, s) then return s.at, s.a, s.b end
   local _, used = lookLent(p, s, now, 0)
   now = max(now, s.lease.last)
   return now - now % p.per, max(0, used), 0

@@ -42,9 +42,18 @@ local function state(i, p)
   end
   if not s then return nil, broken[i][1], broken[i][2] end
   if p.cuts and (now < p.cuts[1] or max(now, s.at) >= p.cuts[#p.cuts]) then return nil, -5, 0 end
-  if not lent(p, s, now) then adopt(p, s, now) end
+  if s.lease or s.seen then
+    if not extra().lent(p, s, now) then adopt(p, s, now) end
+  elseif s.text ~= p.text then
+    adopt(p, s, now)
+  end
   s.plan = p
   return s
+end
+
+local function shown(p, s)
+  if s.rolls and p.kind == 's' then return extra().show(p, s, now) end
+  return s.at, s.a, s.b
 end
 
 local function put(p, s, at, a, b, ok, inUse, wait, free, units)
@@ -61,7 +70,7 @@ end
 local function decide(c)
   local p, s = c.plan, c.state
   local foreign = s.adopted and not s.dirty
-  local at, a, b = show(p, s, now)
+  local at, a, b = shown(p, s)
   local ok, inUse, wait, free, units = ask(p, s, now, c.mode, c.cost, c.extra)
   local flag = ok and 1 or 0
   if c.mode == 'g' and foreign then flag = 3 end
@@ -73,7 +82,7 @@ end
 -- later claim of a pacing limit shares the turn of the first.
 local function settle(c)
   local p, s = c.plan, c.state
-  local at, a, b = show(p, s, now)
+  local at, a, b = shown(p, s)
   local mode, flag = c.mode, 1
   local ok, inUse, wait, free, units = ask(p, s, now, mode, c.cost, c.extra)
   if not ok then
@@ -98,7 +107,7 @@ local function group(claims)
       local s, cost = c.state, c.total
       if c.room then cost = 0 end
       local ok, inUse, wait, free = peek(c.plan, s, now, cost, c.mode == 'w' and c.extra or nil)
-      local at, a, b = show(c.plan, s, now)
+      local at, a, b = shown(c.plan, s)
       put(c.plan, s, at, a, b, ok and 1 or 0, inUse, wait, free)
     end
   end
@@ -126,6 +135,9 @@ while next <= #ARGV do
 end
 
 for i, s in pairs(states) do
-  if s.dirty or s.owed then write(KEYS[i], s, s.plan, now, margin) end
+  if s.dirty or s.owed then
+    local store = (s.lease or s.seen) and extra().write or save
+    store(KEYS[i], s, s.plan, now, margin)
+  end
 end
 return out

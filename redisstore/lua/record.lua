@@ -1,5 +1,14 @@
 -- What a record says and how it is brought under the caller's plan.
 
+-- extra is what only records have of which quota is lent or to which instances report. It is made
+-- when it is needed: a function costs as much to make as to call.
+local made
+
+local function extra()
+  made = made or makeExtra()
+  return made
+end
+
 local plans = {
   b = bucketPlan, p = bucketPlan, f = fixedPlan, u = fixedPlan,
   c = calendarPlan, s = slidingPlan, r = ringPlan, l = logPlan,
@@ -58,8 +67,10 @@ local function load(key, p)
   if kind == 'f' and w == '' then b, w = w, b end
   if w ~= '' and kind ~= 'f' and kind ~= 's' then return nil, -4, 0 end
   local s = {at = tonumber(at), a = tonumber(a), b = tonumber(b), w = tonumber(w), text = text}
-  if nl ~= '' and not parts(s, ring) then return nil, -4, 0 end
-  if not whole(text, s.a, s.b, s.ring) then return nil, -4, 0 end
+  if nl ~= '' then s.ring = ring end
+  if whole(text, s.a, s.b, s.ring) then return s end
+  s.ring = nil
+  if nl == '' or not extra().parts(s, ring) or not whole(text, s.a, s.b, s.ring) then return nil, -4, 0 end
   return s
 end
 
@@ -108,7 +119,7 @@ local function used(p, s, now)
 end
 
 local function charge(p, s, now, units, stamp)
-  if rolls(p, s) then return moveLent(p, s, now, stamp, units) end
+  if s.rolls then return extra().move(p, s, now, stamp, units) end
   if p.kind == 'b' or p.kind == 'p' then return chargeBucket(p, s, now, units) end
   if p.kind == 'f' then return chargeFixed(p, s, now, units, stamp) end
   if p.kind == 's' then return chargeSliding(p, s, now, units, stamp) end
@@ -128,7 +139,7 @@ end
 -- what a caller of the other plan has charged since is not dated back. It changes the
 -- state in hand only: a refusal leaves the record to whoever wrote it.
 local function adopt(p, s, now)
-  flatten(s)
+  if s.lease then extra().flatten(s) end
   local old, dirty = foreign(s.text), s.dirty
   if dirty then s.w = now end
   now = min(now, max(p.since or INSTANT, written(old, s)))

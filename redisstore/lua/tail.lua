@@ -1,22 +1,33 @@
 -- What a record has besides its state, in lines after it, while quota of it is lent in
 -- advance or instances report to it.
 --
--- L: until when it means something, the latest instant seen, the demand (epoch, number, rate, and
--- number and rate of the epoch before), up to which window or bucket nothing is taken back, and of
--- a fixed window the units lent of the next one. Of a rolling window how many buckets after the
--- newest follow, in two rows of little-endian 32-bit words: the units charged to each, and those
--- that may not be used before it.
+-- L, then nine little-endian 64-bit words: until when it means something, the latest instant seen,
+-- the demand (epoch, number, rate, and number and rate of the epoch before), up to which window or
+-- bucket nothing is taken back, and of a fixed window the units lent of the next one; of a rolling
+-- one how many buckets after the newest follow, in two rows of 32-bit words: the units charged to
+-- each, and those that may not be used before it.
 --
--- D: until when it means something, the latest instant seen, and of each instance its number,
--- that of its last flush, and when it came.
+-- D, then numbers: until when it means something, the latest instant seen, and of each instance its
+-- number, that of its last flush, and when it came.
 --
 -- A state that was lent has its lease beside it, and then at and a are of the instant that it was
 -- brought to. Where the window rolls, the ring of a rolling window gets what was charged ahead.
 
 local match, gmatch, rep = string.match, string.gmatch, string.rep
+local pack, unpackAll = struct.pack, struct.unpack
+local LEASE = '<I8I8I8I8I8I8I8I8I8'
 
--- shapes are the rolling windows of records, by their text.
-local shapes = {}
+-- shapes are the rolling windows of records, by their text; forms the formats of rows of words.
+local shapes, forms = {}, {}
+
+local function form(n)
+  local f = forms[n]
+  if not f then
+    f = '<' .. rep('I4', n)
+    forms[n] = f
+  end
+  return f
+end
 
 local function shape(text)
   local g = shapes[text]
@@ -33,55 +44,69 @@ local function lease(last)
   return {idle = 0, last = last, epoch = 0, number = 0, rate = 0, lastNumber = 0, lastRate = 0, closed = 0, next = 0, c = {}, f = {}, top = 0}
 end
 
--- row reads n words of ring after its first byte from, as those of buckets after the newest.
-local function row(into, ring, from, newest, n)
+-- row reads n words of text from a position on, as those of buckets after the newest.
+local function row(into, text, from, newest, n)
+  local all = {unpackAll(form(n), text, from)}
   for k = 1, n do
-    local units = (struct.unpack('<I4', ring, from + 4 * k - 3))
-    if units > 0 then into[newest + k] = units end
+    if all[k] > 0 then into[newest + k] = all[k] end
   end
 end
 
 -- parts takes apart what follows the first line of a record; false if it is not whole.
 local function parts(s, rest)
-  local g = shape(s.text)
-  if g and #rest > 4 * g.size then
+  local g, from = shape(s.text), 1
+  if g then
     s.ring = sub(rest, 1, 4 * g.size)
-    rest = sub(rest, 4 * g.size + 1)
-  elseif g or byte(s.text) == 108 then
-    s.ring = rest
-    return true
-  else
-    rest = '\n' .. rest
+    from = 4 * g.size + 2
+    if byte(rest, from - 1) ~= 10 then return false end
   end
-  local idle, last, epoch, number, rate, ln, lr, closed, ahead, more =
-    match(rest, '^\nL (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)(.*)$')
-  if idle then
-    local l = {idle = idle + 0, last = last + 0, epoch = epoch + 0, number = number + 0, rate = rate + 0, lastNumber = ln + 0, lastRate = lr + 0, closed = closed + 0, next = 0, c = {}, f = {}, top = 0}
-    s.lease, rest = l, more
+  if byte(rest, from) == 76 then
+    if #rest < from + 72 then return false end
+    local l, ahead = {c = {}, f = {}, top = 0, next = 0}, 0
+    l.idle, l.last, l.epoch, l.number, l.rate, l.lastNumber, l.lastRate, l.closed, ahead = unpackAll(LEASE, rest, from + 1)
+    s.lease, from = l, from + 73
     if not g then
-      l.next = ahead + 0
+      l.next = ahead
     else
-      local newest, n = s.at / g.width, ahead + 0
-      if #rest ~= 1 + 8 * n or byte(rest) ~= 10 then return false end
-      row(l.c, rest, 1, newest, n)
-      row(l.f, rest, 1 + 4 * n, newest, n)
-      l.top = newest + n
+      local newest = s.at / g.width
+      if #rest ~= from - 1 + 8 * ahead then return false end
+      if ahead > 0 then
+        row(l.c, rest, from, newest, ahead)
+        row(l.f, rest, from + 4 * ahead, newest, ahead)
+      end
+      l.top = newest + ahead
       return true
     end
+    if from > #rest then return true end
+    if byte(rest, from) ~= 10 then return false end
+    from = from + 1
   end
-  if rest == '' then return true end
   if g then return false end
-  local until_, seen, list = match(rest, '^\nD (%d+) (%d+)([ %d]*)$')
-  if not until_ then return false end
-  s.seen = {idle = until_ + 0, last = seen + 0}
+  local idle, last, list = match(rest, '^D (%d+) (%d+)([ %d]*)$', from)
+  if not idle then return false end
+  s.seen = {idle = idle + 0, last = last + 0}
   for a, b, c in gmatch(list, ' (%d+) (%d+) (%d+)') do s.seen[#s.seen + 1] = {a + 0, b + 0, c + 0} end
   return true
 end
 
 local function words(t, first, last)
-  local all = {}
-  for j = first, last do all[#all + 1] = struct.pack('<I4', t[j] or 0) end
-  return table.concat(all)
+  local all, n = {}, last - first + 1
+  if n < 1 then return '' end
+  for j = 1, n do all[j] = t[first + j - 1] or 0 end
+  return pack(form(n), unpack(all, 1, n))
+end
+
+-- slice is the words of a ring for n buckets from first on.
+local function slice(g, s, first, n)
+  local i = first % g.size
+  local fit = min(n, g.size - i)
+  local all = {unpackAll(form(fit), s.ring, 4 * i + 1)}
+  all[fit + 1] = nil
+  if fit < n then
+    local more = {unpackAll(form(n - fit), s.ring, 1)}
+    for k = 1, n - fit do all[fit + k] = more[k] end
+  end
+  return all
 end
 
 -- write saves a state with all that it has.
@@ -101,10 +126,10 @@ local function write(key, s, p, now, margin)
     else
       left = max(left, s.at + 2 * p.per - now)
     end
-    text = format('\nL %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f %.0f', l.idle, l.last, l.epoch, l.number, l.rate, l.lastNumber, l.lastRate, l.closed, ahead)
+    text = '\nL' .. pack(LEASE, l.idle, l.last, l.epoch, l.number, l.rate, l.lastNumber, l.lastRate, l.closed, ahead)
     if g then
       local newest = s.at / g.width
-      text = format('1 %016d %016d %s\n', s.at, s.a, s.text) .. s.ring .. text .. '\n' .. words(l.c, newest + 1, newest + ahead) .. words(l.f, newest + 1, newest + ahead)
+      text = format('1 %016d %016d %s\n', s.at, s.a, s.text) .. s.ring .. text .. words(l.c, newest + 1, newest + ahead) .. words(l.f, newest + 1, newest + ahead)
     end
   end
   if not g then

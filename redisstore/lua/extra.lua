@@ -1,0 +1,1 @@
+return {parts = parts, write = write, lent = lent, flatten = flatten, look = lookLent, take = takeLent, move = moveLent, show = show}
