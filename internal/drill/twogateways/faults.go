@@ -28,7 +28,7 @@ type stage struct {
 	begin    algo.Mono
 
 	marks    []Mark
-	failover *Failover
+	failover *lapse // nil: none
 }
 
 // startStage starts the store and the gateways.
@@ -164,14 +164,17 @@ func (s *stage) killStore(ctx context.Context) error {
 }
 
 // report adds what happened.
-func (s *stage) report(r *Report) {
+func (s *stage) report(r *Report, h *history) {
 	if d := s.o.Faults.Skew; d != 0 {
 		r.Faults = append(r.Faults, fmt.Sprintf("gateway 1's wall clock is off by %s", signed(d)))
 	}
 	for _, m := range s.marks {
 		r.Faults = append(r.Faults, fmt.Sprintf("%s after %.2f s", m.Name, m.At))
 	}
-	r.marks, r.Failover = s.marks, s.failover
+	r.marks = s.marks
+	if s.failover != nil {
+		r.Failover = s.failover.judge(s, h)
+	}
 }
 
 func signed(d time.Duration) string {

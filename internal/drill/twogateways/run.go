@@ -99,7 +99,7 @@ func onBench(ctx context.Context, o *Options, b *bench.Bench) (*Report, error) {
 		g.stop()
 	}
 	h := &history{
-		limit: o.Limit, per: algo.Span(o.Per / time.Microsecond), opened: o.opened(), rolling: o.algorithm() == windows["rolling"], each: o.each(),
+		limit: o.Limit, per: algo.Span(o.Per / time.Microsecond), opened: o.opened(), rolling: s.rolls(), each: o.each(),
 		begin: algo.Store(boundary / 1000), length: algo.Span(o.For / time.Microsecond), covered: algo.Span(o.covered() / time.Microsecond),
 	}
 	unanswered, err := match(all, u.close())
@@ -112,7 +112,7 @@ func onBench(ctx context.Context, o *Options, b *bench.Bench) (*Report, error) {
 	each := float64(o.Instances) * took.Seconds()
 	r.Keeping = hundredths(float64(after.keeping-before.keeping) / each)
 	r.Calls = hundredths(float64(after.scripts-before.scripts-after.keeping+before.keeping) / each)
-	s.report(r)
+	s.report(r, h)
 	return r, nil
 }
 
