@@ -19,6 +19,7 @@ type Commands struct {
 	Check    CheckCmd    `cmd:"" help:"Find every mistake in a configuration, and say what its limits enforce."`
 	Replay   ReplayCmd   `cmd:"" help:"Ask what limits would have done to a file of cases or yesterday's traffic."`
 	Simulate SimulateCmd `cmd:"" help:"Let instances share a limit in virtual time, with the faults of a scenario or at random."`
+	Plan     PlanCmd     `cmd:"" help:"Compute what it costs that instances share a limit and agree on it now and then."`
 	Doctor   DoctorCmd   `cmd:"" help:"Ask whether the time of this host, or of a fleet, is fit to limit by."`
 	Drill    DrillCmd    `cmd:"" help:"Do to a limiter what production does to it, and judge what it admits."`
 	Version  VersionCmd  `cmd:"" help:"Print the version."`
