@@ -151,7 +151,7 @@ func (o *observed) counts() metrics.Gateway {
 
 func (o *observed) records() metrics.Store {
 	s := o.store.Stats()
-	return metrics.Store{Keys: s.Keys, MaxKeys: s.MaxKeys, Bytes: s.Bytes, RefusedAtCap: s.Refused}
+	return metrics.Store{Keys: s.Keys, MaxKeys: s.MaxKeys, Bytes: s.Bytes, RefusedAtCap: s.Refused, Dropped: s.Dropped}
 }
 
 func (o *observed) stores() []metrics.Shared {

@@ -22,6 +22,7 @@ type Sources struct {
 type Store struct {
 	Keys, MaxKeys, Bytes int64
 	RefusedAtCap         uint64
+	Dropped              uint64 // because they were as good as new
 }
 
 // family is one metric; emit takes the values of its labels in order.
@@ -63,9 +64,10 @@ var (
 	maxKeys      = gauge("store_max_keys", "Cap of records in memory.")
 	storeBytes   = gauge("store_bytes", "Memory of the records.")
 	refusedAtCap = counter("store_refused_at_cap_total", "Claims on unknown keys while the store was full; they followed on_failure.")
+	dropped      = counter("store_dropped_total", "Records dropped because they were as good as new.")
 
 	clockFamilies = []family{steps, lastStep, suspended, unclear, checks, rebased, switched, offset, errorBound, followed, state, epoch, slew, minusWall, fit}
-	storeFamilies = []family{keys, maxKeys, storeBytes, refusedAtCap}
+	storeFamilies = []family{keys, maxKeys, storeBytes, refusedAtCap, dropped}
 )
 
 // guardName is the label under which the bound of guarded time itself is shown.
@@ -107,6 +109,7 @@ func (s *Sources) Collect(out chan<- prometheus.Metric) {
 		maxKeys.emit(out, float64(st.MaxKeys))
 		storeBytes.emit(out, float64(st.Bytes))
 		refusedAtCap.emit(out, float64(st.RefusedAtCap))
+		dropped.emit(out, float64(st.Dropped))
 	}
 	if s.Shared != nil {
 		for _, st := range s.Shared() {

@@ -45,7 +45,7 @@ func everything() Sources {
 					Invalid: 9, Delayed: 11, AdmittedUnits: 85, PerSecond: 12.5, Bound: &n, Overshoot: &most, RefusedRatio: 0.25, RefusedRatioMax: 0.5},
 				{Name: "free", Bases: []Decisions{{"exact", 1, 0, 0}}}}} // nothing is known of its bound, overshoot and rate
 		},
-		Store: func() Store { return Store{Keys: 12, MaxKeys: 100, Bytes: 4096, RefusedAtCap: 13} },
+		Store: func() Store { return Store{Keys: 12, MaxKeys: 100, Bytes: 4096, RefusedAtCap: 13, Dropped: 14} },
 		Shared: func() []Shared {
 			return []Shared{{Name: "main", Reached: true, Instances: 3, Bounds: []time.Duration{time.Millisecond, 50 * time.Millisecond},
 				Calls: []uint64{7, 2, 1}, Failed: 1, Took: 1500 * time.Millisecond,
@@ -82,7 +82,7 @@ func TestMetricsSayWhatTheSourcesSay(t *testing.T) {
 		`limit_invalid_total{limit="free"}`: 0, `limit_delayed_total{limit="free"}`: 0,
 		`limit_invalid_total{limit="login"}`: 9, `limit_delayed_total{limit="login"}`: 11,
 		`held_requests`: 3, `reloads_total{result="ok"}`: 8, `reloads_total{result="failed"}`: 1,
-		`store_keys`: 12, `store_max_keys`: 100, `store_bytes`: 4096, `store_refused_at_cap_total`: 13,
+		`store_keys`: 12, `store_max_keys`: 100, `store_bytes`: 4096, `store_refused_at_cap_total`: 13, `store_dropped_total`: 14,
 		`store_reached{store="main"}`: 1, `store_instances{store="main"}`: 3, `store_call_errors_total{store="main"}`: 1,
 		`store_call_seconds_bucket{store="main",le="0.001"}`: 7, `store_call_seconds_bucket{store="main",le="0.05"}`: 9, `store_call_seconds_bucket{store="main",le="+Inf"}`: 10,
 		`store_call_seconds_sum{store="main"}`: 1.5, `store_call_seconds_count{store="main"}`: 10,
