@@ -40,7 +40,8 @@ func TestSyncTwins(t *testing.T) {
 	for kind, name := range []string{"fixed", "rolling", "delayed"} {
 		t.Run(name, func(t *testing.T) {
 			srv.Must(t, "FLUSHALL")
-			tw := &syncTwins{t: t, r: rand.New(rand.NewPCG(s, uint64(kind))), client: client, kind: kind, now: 1_780_000_000_000_000}
+			tw := &syncTwins{t: t, r: rand.New(rand.NewPCG(s, uint64(kind))), client: client, kind: kind, now: 1_780_000_000_000_000, width: maxSync,
+				spans: []int64{0, 10, 10_000, 100_000, 1_000_000, 60_000_000, 7_200_000_000}}
 			for i := range 100 {
 				tw.pairs = append(tw.pairs, tw.pair(i))
 			}
@@ -61,6 +62,8 @@ type syncTwins struct {
 	client  rueidis.Client
 	kind    int
 	pairs   []*syncPair
+	width   int // keys in a call, at most
+	spans   []int64
 	now     algo.Store
 	done    int
 	granted int
@@ -142,7 +145,7 @@ func (tw *syncTwins) calls(n int) {
 		}
 		var want []any
 		var of []*syncPair
-		for i, k := range tw.r.Perm(len(tw.pairs))[:1+tw.r.IntN(maxSync)] {
+		for i, k := range tw.r.Perm(len(tw.pairs))[:1+tw.r.IntN(tw.width)] {
 			p := tw.pairs[k]
 			c.keys, c.places = append(c.keys, p.key), append(c.places, i)
 			c.body = append(c.body, c.place(p.wire))
@@ -188,7 +191,7 @@ func (tw *syncTwins) calls(n int) {
 
 // tick moves the time: mostly a little forward, at times back.
 func (tw *syncTwins) tick() {
-	span := []int64{0, 10, 10_000, 100_000, 1_000_000, 60_000_000, 7_200_000_000}[tw.r.IntN(7)]
+	span := tw.spans[tw.r.IntN(len(tw.spans))]
 	d := algo.Store(tw.r.Int64N(span + 1))
 	if tw.r.IntN(12) == 0 {
 		d = -d
@@ -238,7 +241,7 @@ func (tw *syncTwins) settle(p *syncPair, h *syncHolder, a *algo.Ask) {
 	J := int64(tw.now) / int64(p.lease.Width)
 	a.Past = tw.now - algo.Store(r.Int64N(10_000)) + algo.Store(r.Int64N(2)*r.Int64N(10_000))
 	a.Base = r.Int64N(2*p.lease.Count+1) - p.lease.Count
-	a.Horizon = r.Int64N(p.lease.Buckets + 2)
+	a.Horizon = []int64{0, 1, 5, 12, 20, r.Int64N(p.lease.Buckets + 2)}[r.IntN(6)]
 	a.Have, a.Upto, a.Carry = r.Int64N(p.lease.Count+1), h.upto, h.carry
 	var kept []algo.Lot
 	for _, l := range h.lots {

@@ -73,6 +73,10 @@ local function decide(c)
   local at, a, b = shown(p, s)
   local ok, inUse, wait, free, units = ask(p, s, now, c.mode, c.cost, c.extra)
   local flag = ok and 1 or 0
+  if c.mode == 'g' and s.rolls and p.kind == 's' then
+    -- What is given back there is not what its words would say.
+    flag, at, a, b = 3, shown(p, s)
+  end
   if c.mode == 'g' and foreign then flag = 3 end
   put(p, s, at, a, b, flag, inUse, wait, free, units)
   return ok
