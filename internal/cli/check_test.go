@@ -76,6 +76,37 @@ func TestCheckSummary(t *testing.T) {
 	}
 }
 
+// TestCheckSync: how instances agree on a limit, and what that costs, in words and numbers.
+func TestCheckSync(t *testing.T) {
+	path := write(t, "sync.yaml", `stores: {main: {type: redis, url: "redis://127.0.0.1:6379/0", instances: 3}}
+limits:
+  lent: {algorithm: sliding_window, count: 1000, per: 10s, key: [remote_addr], store: main, sync: {interval: 1s}}
+routes:
+  - {id: a, uri: /a, limits: [lent], upstream: {nodes: {"127.0.0.1:8081": 1}}}
+  - id: b
+    uri: /b
+    plugins: {limit-count-advanced: {count: 500, time_window: 10, window_type: sliding, policy: redis, redis_host: 127.0.0.1, sync_interval: 1, rejected_code: 429}}
+    upstream: {nodes: {"127.0.0.1:8081": 1}}
+`)
+	stdout, _, exit := check(t, &CheckCmd{Files: []string{path}})
+	for _, want := range []string{
+		"warning: limits.lent.algorithm: under leases a sliding_window is enforced as a rolling_window",
+		"lent: sliding_window enforced as rolling_window, 1000 per 10s, by [remote_addr]; at most 1000 in every span of 10s; nothing above it, whatever the number of instances; " +
+			"in the store main (redis 127.0.0.1:6379/0); each instance agrees with it every 1s, lease; ",
+		"in the worst case N instances pass N × 500 in one window",
+		"the interval is 10 % of the window: expect to admit about 5 % less than the limit",
+		"; above it at even demand (N−1) × r × 1s in a window, N instances taking r requests a second each; at worst N × 500 in one; ",
+		"each instance agrees with it every 1s, delayed; ",
+	} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %q in\n%s", want, stdout)
+		}
+	}
+	if exit != ExitFine {
+		t.Errorf("exit %d", exit)
+	}
+}
+
 func TestCheckJSON(t *testing.T) {
 	bad := write(t, "gateway.yaml", faulty)
 	stdout, _, exit := check(t, &CheckCmd{Files: []string{"../../examples/apisix.yaml", bad}, JSON: true})

@@ -1,6 +1,9 @@
 package sizing
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // Steady is what is admitted under lasting demand, against what a limiter that knows
 // all at once admits: the limit, or the demand where that is less.
@@ -167,17 +170,31 @@ func (s *Setup) rollingTicks() float64 {
 	return 1.1
 }
 
-// What Redis spends, in µs of one core.
-const (
-	perCall = 18.0 // for a call
-	perKey  = 10.0 // for each key in it
-	// MaxBatch is how many keys a call carries at most.
-	MaxBatch = 64
-)
+// MaxBatch is how many keys a call carries at most.
+const MaxBatch = 64
 
-// Basis is where the cost of a call comes from.
-const Basis = "28 µs of a core for a call about one key, as go test ./redisstore -run '^$' -bench Decisions measures with Redis 7 over loopback on an AMD EPYC, " +
-	"and 10 µs for each further key of up to 64, as a script of leases took there"
+// cost is what Redis spends, in µs of one core: on a call, and on each key in it.
+func (s *Setup) cost() (call, key float64) {
+	switch {
+	case s.Mode == Exact:
+		return 21, 7
+	case s.Mode == Delayed:
+		return 58, 19
+	case s.rolls():
+		return 79, 46
+	}
+	return 62, 13
+}
+
+// basis says where the cost comes from.
+func (s *Setup) basis() string {
+	call, key := s.cost()
+	text := fmt.Sprintf("%.0f µs of a core for a call about one key", call+key)
+	if s.Mode != Exact {
+		text += fmt.Sprintf(", %.0f µs a key in one about %d", key+call/MaxBatch, MaxBatch)
+	}
+	return text + "; measured with Redis 7.0 over loopback on an AMD EPYC with other work to do, by go test ./redisstore -run '^$' -bench 'Decisions|Syncs'"
+}
 
 // store is the load of the store by all instances: calls a second and the part of a core.
 // What is due at an instance at the same time goes together; a request asks alone.
@@ -188,5 +205,6 @@ func (s *Setup) store(about float64) (calls, core float64) {
 		batch = min(float64(s.Keys), MaxBatch)
 	}
 	calls = syncs / batch
-	return calls, (calls*perCall + syncs*perKey) / 1e6
+	call, key := s.cost()
+	return calls, (calls*call + syncs*key) / 1e6
 }

@@ -78,7 +78,7 @@ func New(given Setup) (*Plan, error) {
 	p.Worst = Worst{s.worst(), 100 * (s.worst()/float64(s.Limit) - 1), s.worstSpan()}
 	p.RoundTrips.About, p.RoundTrips.Most = s.roundTrips()
 	calls, core := s.store(p.RoundTrips.About)
-	p.Store = Load{s.Keys, calls, 100 * core, Basis}
+	p.Store = Load{s.Keys, calls, 100 * core, s.basis()}
 	p.Backend = Backend{s.worst(), s.peak(p.Steady.PerWindow)}
 	p.Possible, p.Advice = s.possible(), s.advice(p)
 	return p, nil
@@ -129,7 +129,7 @@ func (p *Plan) Text(w io.Writer) error {
 	}
 	list("what cannot be had", p.Possible)
 	list("advice", p.Advice)
-	fmt.Fprintf(&b, "\nRedis: %s.\n", Basis)
+	fmt.Fprintf(&b, "\nRedis: %s.\n", p.Store.Basis)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

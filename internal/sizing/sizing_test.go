@@ -103,7 +103,7 @@ func TestStoreLoad(t *testing.T) {
 	s.Mode, s.Sync = Lease, 5*time.Second
 	s.Instances, s.Rate, s.Keys = 1, 400, 100_000
 	p := planned(t, s)
-	if syncs := p.RoundTrips.About * 100_000; math.Abs(p.Store.Calls-syncs/64) > 1e-6 || math.Abs(p.Store.Core-syncs*(10+18.0/64)/1e4) > 1e-6 {
+	if syncs := p.RoundTrips.About * 100_000; math.Abs(p.Store.Calls-syncs/64) > 1e-6 || math.Abs(p.Store.Core-syncs*(13+62.0/64)/1e4) > 1e-6 {
 		t.Errorf("%+v for %v syncs/s", p.Store, syncs)
 	}
 	s.Mode, s.Sync, s.Keys = Exact, 0, 1
