@@ -92,6 +92,7 @@ func TestEverythingWrongIsReported(t *testing.T) {
 		"under a limit of 1000":         func(o *Options) { o.Rate = 1000 },
 		"use 74 or more":                func(o *Options) { o.Clients = 73 },
 		"a step of 0s":                  func(o *Options) { o.Step = 0 },
+		"599 requests in a period of":   func(o *Options) { o.Rate = 599 },
 		"phases of 3.599s; use 3.6s":    func(o *Options) { o.For -= time.Millisecond },
 		"a limit per 0s":                func(o *Options) { o.Limit.Per = 0 },
 		"0 requests a second; use 1 to": func(o *Options) { o.Rate = 0 },

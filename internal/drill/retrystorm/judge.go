@@ -44,6 +44,7 @@ type PhaseReport struct {
 	Refusing    float64 `json:"refusing_ms"`     // hundredths of a second with a refused attempt
 	Refusals    int     `json:"refusals"`        // refused attempts after the step
 	Before      float64 `json:"refused_before_pct"`
+	Late        float64 `json:"sent_late_ms"` // how late the load was at most, in the whole phase
 	Requests    int     `json:"requests"`
 	Attempts    int     `json:"attempts"`
 	Worst       int     `json:"worst_50ms"`      // most attempts in 50 ms after the step
@@ -58,6 +59,7 @@ const (
 	budgetAmplifies = 1.1
 	sameWithin      = 1.0 // points
 	usualRefused    = 1.0 // per cent, before the step
+	muchLate        = 50  // ms: the load was then not that of the schedule
 	bearable        = 1.0 // per cent without an answer
 )
 
@@ -93,6 +95,9 @@ func judgePhase(p *Phase, longest time.Duration) PhaseReport {
 		r := &p.Requests[i]
 		if last := r.last(); last != http.StatusOK && last != http.StatusTooManyRequests {
 			rep.Failed++
+		}
+		if len(r.Attempts) > 0 {
+			rep.Late = max(rep.Late, msOf(r.Attempts[0].Sent-r.Due))
 		}
 		switch {
 		case r.Due < p.Stepped:
@@ -191,6 +196,9 @@ func (rep *Report) problem(format string, args ...any) {
 // back.
 func (rep *Report) bounds(p *PhaseReport, back bool) {
 	name := fmt.Sprintf("%s with %s, step %s", p.Limiter, p.Client, p.Step)
+	if p.Late > muchLate {
+		name += fmt.Sprintf(", on a busy machine that sent up to %.0f ms late", p.Late)
+	}
 	if share(p.Failed, p.Sent) > bearable {
 		rep.problem("%s: %d of %d requests got no answer", name, p.Failed, p.Sent)
 	}

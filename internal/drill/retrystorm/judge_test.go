@@ -149,6 +149,19 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// A load that was not that of the schedule is named where something is out of bounds.
+func TestLateLoad(t *testing.T) {
+	p := phase(Naive, AtOnce, back, fine)
+	for i := 100; i < 300; i++ {
+		p.Requests[i].Attempts[0].Sent = p.Requests[300].Due
+	}
+	o := Options{Limit: thousand, Rate: 1000, Step: back}
+	rep := Judge(&o, []Phase{p})
+	if rep.Phases[0].Late != 200 || len(rep.Problems) != 2 || !strings.Contains(rep.Problems[0], "sent up to 200 ms late: 1.00 attempts") {
+		t.Errorf("%v ms late, %q", rep.Phases[0].Late, rep.Problems)
+	}
+}
+
 func TestP99(t *testing.T) {
 	var took []algo.Mono
 	for n := algo.Mono(1); n <= 250; n++ {

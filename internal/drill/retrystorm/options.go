@@ -54,9 +54,12 @@ const (
 
 	minPeriod, maxPeriod = 500 * time.Millisecond, 10 * time.Second
 	maxRate              = 5000
-	maxClients           = 2000
-	minStep, maxStep     = 2 * time.Millisecond, 24 * time.Hour
-	maxFor               = 5 * time.Minute
+	// With fewer requests in a period the ten retries that httpretry has saved up are more
+	// than a tenth of them.
+	minInPeriod      = 600
+	maxClients       = 2000
+	minStep, maxStep = 2 * time.Millisecond, 24 * time.Hour
+	maxFor           = 5 * time.Minute
 )
 
 // settled is when the step is made at the earliest: the counters of a whole period are
@@ -95,6 +98,8 @@ func (o *Options) Check() error {
 		bad("%d requests a second; use 1 to %d", o.Rate, maxRate)
 	case per > 0 && float64(o.Rate) >= most:
 		bad("%d requests a second under a limit of %g; use less, so that without a step none is refused", o.Rate, most)
+	case per > 0 && float64(o.Rate)*per.Seconds() < minInPeriod:
+		bad("%g requests in a period of %v; use %d or more, of which the ten retries that httpretry has saved up are no great part", float64(o.Rate)*per.Seconds(), per, minInPeriod)
 	}
 	least := int(attempts * float64(o.Rate) * roundTrip.Seconds())
 	if o.Clients < 1 || o.Clients > maxClients {
