@@ -2,6 +2,7 @@ package escapement
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/escapement-io/escapement/algo"
@@ -103,9 +104,9 @@ func (p *Plan) sync(bad func(field, problem, hint string)) {
 		bad("sync_mode", "unknown", "use lease or delayed")
 	case l.SyncMode == SyncLease:
 		var err error
-		if p.lease, err = p.core.Lease(interval); err != nil {
-			e := err.(*algo.LimitError)
-			bad("sync", e.Field+": "+e.Problem, e.Hint)
+		var wrong *algo.LimitError
+		if p.lease, err = p.core.Lease(interval); errors.As(err, &wrong) {
+			bad("sync", wrong.Field+": "+wrong.Problem, wrong.Hint)
 		}
 	case l.Algorithm != FixedWindow && l.Algorithm != SlidingWindow:
 		bad("sync", l.Algorithm.String()+" cannot be reported later", "use fixed_window or sliding_window, or no sync")

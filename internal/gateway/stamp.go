@@ -36,8 +36,7 @@ func countsIn(d *escapement.Decision) int64 {
 		return int64(d.Receipt().At)
 	}
 	core := d.Plan().Core()
-	switch core.Algorithm() {
-	case escapement.FixedWindow, escapement.SlidingWindow:
+	if a := core.Algorithm(); a == escapement.FixedWindow || a == escapement.SlidingWindow {
 		if _, per := core.Rate(); per > 0 {
 			return at - at%int64(per)
 		}
