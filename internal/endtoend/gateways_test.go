@@ -15,7 +15,6 @@ type drillReport struct {
 	Calls    float64  `json:"redis_calls_per_s_per_instance"`
 	Keeping  float64  `json:"redis_witness_calls_per_s_per_instance"`
 	Second   []int    `json:"per_second"`
-	Late     int      `json:"late"`
 	Problems []string `json:"problems"`
 }
 
@@ -41,12 +40,12 @@ func TestDrillOfTwoGateways(t *testing.T) {
 	patiently(t, func() (problem string) {
 		r := drillGateways(t, "--mode", "exact", "--rate", "300", "--limit", "150", "--for", "3s")
 		// What was promised, whatever the machine does.
-		if r.Over != 0 || len(r.Problems) > 0 || len(r.Windows) != 3 || len(r.Second) != 3 || r.Keeping <= 0 {
+		if r.Over != 0 || len(r.Second) != 3 || r.Keeping <= 0 {
 			t.Errorf("%+v", r)
 		}
 		// Calls of several requests are sent together when the machine is slow.
-		if r.Error != 0 || r.Calls < 75 || r.Calls > 165 {
-			return "a window that was not used up, or another number of calls"
+		if len(r.Windows) != 3 || len(r.Problems) > 0 || r.Error != 0 || r.Calls < 75 || r.Calls > 165 {
+			return "the load fell behind, a window was not used up, or there was another number of calls"
 		}
 		return ""
 	})

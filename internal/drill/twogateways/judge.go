@@ -58,12 +58,18 @@ type history struct {
 	begin    algo.Store // a multiple of per
 	length   algo.Span  // of what is counted
 	covered  algo.Span  // of the load, which is longer
+	stalls   []stall    // when the load fell behind
 	admitted []Stamp
 }
 
+// stall is a time in which requests that were due were not sent: from when the first was due
+// until it was sent.
+type stall struct{ from, to algo.Store }
+
 // counted is what the judge found.
 type counted struct {
-	windows   []int // the complete ones
+	windows   []int // the complete ones without a stall
+	disturbed int   // those with one: what was not offered could not pass
 	perSecond []int
 	worst     int       // in any window, complete or not
 	worstSpan int       // in any span of one window
@@ -92,6 +98,10 @@ func count(h *history) *counted {
 		}
 	}
 	for _, w := range h.complete(in) {
+		if h.stalled(w) {
+			c.disturbed++
+			continue
+		}
 		c.windows = append(c.windows, in[w])
 		if in[w] > 0 {
 			c.quarter, c.last = min(c.quarter, float64(early[w])/float64(in[w])), max(c.last, latest[w])
@@ -154,6 +164,11 @@ func (h *history) complete(in map[algo.Store]int) []algo.Store {
 	return some
 }
 
+// stalled says whether the load fell behind in a window.
+func (h *history) stalled(w algo.Store) bool {
+	return slices.ContainsFunc(h.stalls, func(s stall) bool { return s.from < w+algo.Store(h.per) && s.to > w })
+}
+
 // worstSpan is the most instants in any span of the length per, its end not included.
 func worstSpan(instants []algo.Store, per algo.Span) int {
 	slices.Sort(instants)
@@ -178,7 +193,7 @@ func hundredths(x float64) float64 { return math.Round(x*100) / 100 }
 func judge(o *Options, h *history) *Report {
 	c := count(h)
 	r := &Report{
-		Mode: o.Mode, Window: o.Window, Windows: c.windows, PerSecond: c.perSecond,
+		Mode: o.Mode, Window: o.Window, Windows: c.windows, Disturbed: c.disturbed, PerSecond: c.perSecond,
 		MaxOver: over(c.worst, h.limit), MaxOverAnySpan: over(c.worstSpan, h.limit),
 		FirstQuarter: hundredths(100 * c.quarter), LastAfter: hundredths(float64(c.last) / 1e6), Admitted: c.total,
 		Limit: h.limit, Per: time.Duration(h.per * 1000).String(), Instances: o.Instances, Problems: []string{},
@@ -215,8 +230,8 @@ func (r *Report) problems(o *Options) []string {
 	if o.Mode != Delayed && o.algorithm() == windows["rolling"] && r.worstSpan > most {
 		bad("%d were admitted in a span of one window; the limit is %d%s", r.worstSpan, o.Limit, why)
 	}
-	if len(r.Windows) == 0 {
-		bad("no window was complete")
+	if len(r.Windows) <= r.Disturbed {
+		bad("the load fell behind in %d windows, and %d were complete: this machine is too busy, or the run too short", r.Disturbed, len(r.Windows))
 	}
 	f := &o.Faults
 	if f.KillGateway+f.KillStore+f.Failover == 0 && r.Failed*100 > r.Offered*bearable {

@@ -55,6 +55,11 @@ func TestCount(t *testing.T) {
 				admitted: slices.Concat(at(3*ms, 3*ms, 2), at(4*ms, 3*ms+40, 3), at(1010*ms, 1009*ms, 4), at(1020*ms, 1009*ms-30, 1), at(2050*ms, 2050*ms, 9))},
 			counted{windows: []int{5, 5}, perSecond: []int{5, 5}, worst: 9, worstSpan: 9, quarter: 1, last: 11_030, total: 19},
 		},
+		"a window in which the load fell behind does not count, and its excess is seen": {
+			history{length: 4 * second, stalls: []stall{{begin + 1_900_000, begin + 2_000_001}},
+				admitted: slices.Concat(at(0, 0, 5), at(second, second, 7), at(2*second, 2*second, 4), at(3*second, 3*second, 5))},
+			counted{windows: []int{5, 5}, disturbed: 2, perSecond: []int{5, 7, 4, 5}, worst: 7, worstSpan: 7, quarter: 1, last: 4, total: 21},
+		},
 		"of bursts only the windows with one count": {
 			history{each: 3, length: 5 * second, admitted: slices.Concat(at(0, 0, 5), at(second, second, 1), at(3*second, 3*second, 6))},
 			counted{windows: []int{5, 6}, perSecond: []int{5, 1, 0, 6, 0}, worst: 6, worstSpan: 5 + 1, quarter: 1, last: 5, total: 12},
@@ -140,7 +145,8 @@ func TestProblems(t *testing.T) {
 		"any span of a rolling window":       {func(o *Options) { o.Window = "rolling" }, Report{worst: 500, worstSpan: 501, Windows: []int{500}}, "span"},
 		"sliding is leased as rolling":       {func(o *Options) { o.Window = "sliding" }, Report{worst: 500, worstSpan: 501, Windows: []int{500}}, "span"},
 		"sliding alone promises no span":     {func(o *Options) { o.Window, o.Mode = "sliding", Exact }, Report{worst: 500, worstSpan: 501, Windows: []int{500}}, ""},
-		"no window":                          {nil, Report{}, "no window was complete"},
+		"no window":                          {nil, Report{}, "0 were complete"},
+		"more disturbed windows than others": {nil, Report{Windows: []int{500}, Disturbed: 1}, "fell behind in 1 windows"},
 		"too many failures":                  {nil, Report{Windows: []int{500}, Offered: 1000, Failed: 11}, "11 of 1000 requests failed"},
 		"failures by intent":                 {func(o *Options) { o.Faults.KillStore = 1 }, Report{Windows: []int{500}, Offered: 1000, Failed: 110}, ""},
 		"what a replica had not heard of":    {nil, Report{worst: 510, Windows: []int{500}, Failover: &Failover{Lost: 10}}, ""},
@@ -187,12 +193,25 @@ func TestCallsOfRedis(t *testing.T) {
 }
 
 func TestUnansweredRequestsCountWhenTheyWereSent(t *testing.T) {
+	const ms = algo.Mono(time.Millisecond)
+	all := []asked{
+		{due: 7, sent: 7, status: 200, stamp: Stamp{At: begin + 5, Window: begin + 4}},
+		{due: 7, sent: 7 + 50*ms, status: 429},
+		{due: 7 + 1198*ms, sent: 7 + 1250*ms},
+	}
 	h := &history{per: second, begin: begin}
-	all := []asked{{status: 200, stamp: Stamp{At: begin + 5, Window: begin}}, {status: 429}, {sent: 1_250_000_000 + 7}}
 	h.take(all, []int{2}, 7)
-	want := []Stamp{{At: begin + 5, Window: begin}, {At: begin + 1_250_000, Window: begin + second}}
-	if !slices.Equal(h.admitted, want) {
+	want := []Stamp{{At: begin + 5, Window: begin + 4}, {At: begin + 1_250_000, Window: begin + second}}
+	if !slices.Equal(h.admitted, want) || !slices.Equal(h.stalls, []stall{{begin + 1_198_000, begin + 1_250_000}}) {
+		t.Errorf("%+v, want %+v; %v", h.admitted, want, h.stalls)
+	}
+	h = &history{per: second, begin: begin, opened: true}
+	h.take(all, []int{2}, 7)
+	if want[1].Window = begin + 4; !slices.Equal(h.admitted, want) {
 		t.Errorf("%+v, want %+v", h.admitted, want)
+	}
+	if got := lastOpened(nil, 9); got != 9 {
+		t.Errorf("%d, want 9", got)
 	}
 }
 

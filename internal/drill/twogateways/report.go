@@ -13,7 +13,7 @@ import (
 type Report struct {
 	Mode    string `json:"mode"`
 	Window  string `json:"window"`
-	Windows []int  `json:"windows"` // admitted in each complete window
+	Windows []int  `json:"windows"` // admitted in each complete window in which the load did not fall behind
 	// Mean is of Windows; Error is how far it is from the limit, in per cent.
 	Mean  float64 `json:"mean_per_window"`
 	Error float64 `json:"error_pct"`
@@ -30,6 +30,9 @@ type Report struct {
 	// quarter, in per cent; LastAfter the latest admission after the start of its window.
 	FirstQuarter float64 `json:"first_quarter_pct"`
 	LastAfter    float64 `json:"last_after_s"`
+
+	// Disturbed are complete windows in which it did; their excess counts in MaxOver.
+	Disturbed int `json:"disturbed_windows"`
 
 	Limit     int64  `json:"limit"`
 	Per       string `json:"per"`
@@ -92,6 +95,9 @@ func (r *Report) Text(out io.Writer) error {
 	fmt.Fprintf(out, "  at least %.1f %% of a window in its first quarter, nothing later than %.2f s\n", r.FirstQuarter, r.LastAfter)
 	fmt.Fprintf(out, "  calls of Redis by each gateway %.2f a second, and %.2f to keep the line\n", r.Calls, r.Keeping)
 	fmt.Fprintf(out, "  offered %d, admitted %d, refused %d, failed %d; sent late %d, at most %.1f ms\n", r.Offered, r.Admitted, r.Refused, r.Failed, r.Late, r.LatestMS)
+	if r.Disturbed > 0 {
+		fmt.Fprintf(out, "  the load fell behind in %d windows, which do not count\n", r.Disturbed)
+	}
 	if r.Unanswered > 0 {
 		fmt.Fprintf(out, "  %d arrived at the upstream and were not answered: they count when they were sent\n", r.Unanswered)
 	}

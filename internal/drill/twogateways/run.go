@@ -151,19 +151,52 @@ func (s *stage) underLoad(ctx context.Context) ([]asked, error) {
 	return all, err
 }
 
-// take fills in what was admitted. What arrived at the upstream and was not answered
-// counts to the instant it was sent at.
+// take fills in what was admitted, and when the load fell behind. What arrived at the
+// upstream and was not answered counts to the instant it was sent at.
 func (h *history) take(all []asked, unanswered []int, begin algo.Mono) {
+	line := func(m algo.Mono) algo.Store { return h.begin + algo.Store((m-begin)/1000) }
+	behind := algo.Mono(max(stalling, time.Duration(h.per)*time.Microsecond/stallShare))
 	for i := range all {
-		if all[i].status == admitted {
-			h.admitted = append(h.admitted, all[i].stamp)
+		a := &all[i]
+		if a.status == admitted {
+			h.admitted = append(h.admitted, a.stamp)
+		}
+		if a.sent-a.due > behind {
+			h.stalls = append(h.stalls, stall{line(a.due), line(a.sent)})
 		}
 	}
+	answered := h.admitted
 	for _, n := range unanswered {
-		at := h.begin + algo.Store((all[n].sent-begin)/1000)
-		h.admitted = append(h.admitted, Stamp{At: at, Window: at - algo.Store(int64(at)%int64(h.per))})
+		s := Stamp{At: line(all[n].sent)}
+		s.Window = s.At - algo.Store(int64(s.At)%int64(h.per))
+		if h.opened {
+			s.Window = lastOpened(answered, s.At)
+		}
+		h.admitted = append(h.admitted, s)
 	}
 }
+
+// lastOpened is the last window that was open by an instant, which opens one if there is
+// none.
+func lastOpened(stamps []Stamp, at algo.Store) algo.Store {
+	last := algo.Store(0)
+	for _, s := range stamps {
+		if s.Window <= at {
+			last = max(last, s.Window)
+		}
+	}
+	if last == 0 {
+		return at
+	}
+	return last
+}
+
+// The load fell behind when a request was sent so late: by stalling, and by the share of a
+// window.
+const (
+	stalling   = 50 * time.Millisecond
+	stallShare = 20
+)
 
 // describe adds what is known of the load.
 func (r *Report) describe(o *Options, all []asked, unanswered []int) {
