@@ -21,7 +21,11 @@ func (s *Store) Lend(ctx context.Context, loans []escapement.Loan, answers []esc
 		l := &loans[i]
 		answers[i] = escapement.Granted{}
 		w, err := s.lending(l)
-		if err == nil {
+		switch {
+		case err != nil:
+		case s.unasked:
+			err = errLeaseTime
+		default:
 			err = ctx.Err()
 		}
 		if err != nil {
@@ -41,6 +45,10 @@ func (s *Store) Lend(ctx context.Context, loans []escapement.Loan, answers []esc
 		})
 	})
 }
+
+// errLeaseTime says why quota is not handed out: its holder would never learn where the
+// line is, and so never use it.
+var errLeaseTime = unavailable("scripts may not ask for the time, without which leases cannot be dated; allow TIME, or let every request ask")
 
 // lending is the plan that a loan is judged by.
 func (s *Store) lending(l *escapement.Loan) (*wire, error) {

@@ -85,8 +85,12 @@ local function parts(s, rest)
   local idle, last, list = match(rest, '^D (%d+) (%d+)([ %d]*)$', from)
   if not idle then return false end
   s.seen = {idle = idle + 0, last = last + 0}
-  for a, b, c in gmatch(list, ' (%d+) (%d+) (%d+)') do s.seen[#s.seen + 1] = {a + 0, b + 0, c + 0} end
-  return true
+  local i = {}
+  for d in gmatch(list, '%d+') do
+    i[#i + 1] = d + 0
+    if #i == 3 then s.seen[#s.seen + 1], i = i, {} end
+  end
+  return #i == 0
 end
 
 local function words(t, first, last)
