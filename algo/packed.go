@@ -19,7 +19,7 @@ type Body struct{ x, y uint64 }
 const (
 	packedAdmitted Head = 1 << iota
 	packedNone
-	packedLent // admitted before the units were there
+	packedLent // admitted before the units were there; of a window, counted elsewhere (Plan.Told)
 	packedKnown
 
 	markShift = 4
@@ -59,7 +59,7 @@ func (p *Plan) Pack(v *Verdict, mark uint8) (w Packed, ok bool) {
 	if v.none {
 		w.Head |= packedNone
 	}
-	if v.delay > 0 {
+	if v.delay > 0 || v.told {
 		w.Head |= packedLent
 	}
 	n := p.outline(v)
@@ -97,6 +97,9 @@ func (p *Plan) outline(v *Verdict) (n numbers) {
 			n.push(int64(v.at)/1_000_000, 34)
 		} else if p.firstUse {
 			n.push(int64(v.now-v.at), 42)
+		} else if v.told {
+			n.push(v.b, toldBits)
+			u = toldBits
 		}
 	case SlidingWindow:
 		n.push(v.b, u)
@@ -108,6 +111,9 @@ func (p *Plan) outline(v *Verdict) (n numbers) {
 	n.push(v.units, u)
 	return n
 }
+
+// toldBits is the room for each number of a window counted elsewhere.
+const toldBits = 34
 
 // unitBits is the room for a number of units.
 func (p *Plan) unitBits() uint {
@@ -149,6 +155,10 @@ func (p *Plan) Unpack(w Packed) Verdict {
 		return v
 	}
 	u := p.unitBits()
+	v.told = w.Head&packedLent != 0
+	if v.told && p.algorithm == FixedWindow && p.calendar == nil && !p.firstUse {
+		u = toldBits
+	}
 	v.units, v.a = n.pop(u), n.pop(u)
 	switch p.algorithm {
 	case TokenBucket, GCRA, Pacing: // returned above
@@ -159,6 +169,9 @@ func (p *Plan) Unpack(w Packed) Verdict {
 			v.at = v.now - Store(n.pop(42))
 		} else {
 			v.at, _ = p.window(v.now)
+			if v.told {
+				v.b = n.pop(toldBits)
+			}
 		}
 	case SlidingWindow:
 		v.b = n.pop(u)

@@ -35,3 +35,22 @@ type Rolled struct {
 func (p *Plan) Rolled(r Rolled) Verdict {
 	return Verdict{Admitted: r.Admitted, plan: p, now: r.Now, units: r.Units, delay: r.Delay, none: r.None, at: r.Free, a: r.InUse, b: int64(r.Wait)}
 }
+
+// Told is what is known of a fixed_window or a sliding_window that is counted elsewhere,
+// when this process decided from what it was told.
+type Told struct {
+	Admitted  bool
+	Now       Store // an instant of the window
+	Start     Store // of the window that the units count in
+	Units     int64 // asked for or taken
+	Remaining int64 // right after the decision, as far as it is known
+	Wait      Span  // of a refusal; zero: until the window ends
+	None      bool  // nothing was taken: a peek, a refund
+}
+
+// Told makes the verdict of a window that is counted elsewhere. Its receipt names the
+// start of the window.
+func (p *Plan) Told(t Told) Verdict {
+	return Verdict{Admitted: t.Admitted, plan: p, none: t.None, told: true, now: t.Now, units: t.Units,
+		at: t.Start, a: p.count - min(t.Remaining, p.count), b: int64(t.Wait)}
+}

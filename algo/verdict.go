@@ -7,6 +7,7 @@ type Verdict struct {
 
 	plan  *Plan
 	none  bool // nothing was taken: a peek or a refund
+	told  bool // of a window that is counted elsewhere (Plan.Told): a is units in use, b the wait of a refusal
 	now   Store
 	units int64 // asked for or taken
 	delay Span  // until the units count as taken; negative for a charge of the past
@@ -29,6 +30,9 @@ func (v *Verdict) Receipt() Receipt {
 	if !v.Admitted || v.none {
 		return Receipt{}
 	}
+	if v.told {
+		return Receipt{At: v.at, Units: v.units}
+	}
 	return Receipt{At: v.now + Store(v.delay), Units: v.units}
 }
 
@@ -50,6 +54,9 @@ func (v *Verdict) Remaining() int64 {
 	case FixedWindow, RollingWindow:
 		return max(0, p.count-v.a)
 	case SlidingWindow:
+		if v.told {
+			return max(0, p.count-v.a)
+		}
 		return max(0, p.count-v.a-p.weighted(v.b, v.at, v.now))
 	}
 	return 0
@@ -65,6 +72,9 @@ func (v *Verdict) RetryAfter() Span {
 	}
 	if v.units > p.count && p.algorithm != Pacing {
 		return Never
+	}
+	if v.told && v.b > 0 {
+		return Span(v.b)
 	}
 	switch p.algorithm {
 	case TokenBucket, GCRA:

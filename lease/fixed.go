@@ -28,6 +28,17 @@ func (f *fixed) of(window int64) *slot {
 }
 
 func (f *fixed) take(per algo.Span, lo, hi algo.Store, cost int64) (window int64, crossing algo.Mono, ok bool) {
+	for i := range f.slots {
+		// No division: this is the path of most requests.
+		s := &f.slots[i]
+		if start := algo.Store(s.window * int64(per)); lo >= start && hi < start+algo.Store(per) {
+			if s.units < cost {
+				return 0, 0, false
+			}
+			s.units -= cost
+			return s.window, 0, true
+		}
+	}
 	a, b := int64(lo)/int64(per), int64(hi)/int64(per)
 	if a == b {
 		s := &f.slots[a&1]
@@ -46,6 +57,25 @@ func (f *fixed) take(per algo.Span, lo, hi algo.Store, cost int64) (window int64
 		}
 	}
 	return 0, algo.Mono(b*int64(per)-int64(lo)+1) * 1000, false
+}
+
+func (f *fixed) usable(per algo.Span, lo, hi algo.Store) int64 {
+	a, b := int64(lo)/int64(per), int64(hi)/int64(per)
+	s, t := &f.slots[a&1], &f.slots[b&1]
+	if s.window != a || t.window != b {
+		return 0
+	}
+	return min(s.units, t.units)
+}
+
+func (f *fixed) putBack(window, units int64) int64 {
+	s := &f.slots[window&1]
+	if s.window != window {
+		return 0
+	}
+	units = min(units, s.granted-s.units)
+	s.units += units
+	return units
 }
 
 func (f *fixed) held() int64 { return f.slots[0].units + f.slots[1].units }

@@ -134,6 +134,25 @@ func (l *Ledger) Admit(now algo.Mono, r *Request) Answer {
 	return Answer{Verdict: Refused, RetryAfter: l.retryAfter(now, r.Cost)}
 }
 
+// Take is Admit for a request that can be admitted from what is held; otherwise it changes
+// nothing, and Admit says what becomes of the request.
+func (l *Ledger) Take(now algo.Mono, cost int64) (window int64, ok bool) {
+	window, _, ok = l.take(now, cost)
+	if ok {
+		l.arm(now)
+		l.demand.arrive(cost)
+	}
+	return window, ok
+}
+
+// Withdraw forgets a request that waits: whoever made it has gone.
+func (l *Ledger) Withdraw(r *Request) {
+	if r.waiting {
+		r.waiting = false
+		l.waiting -= r.Cost
+	}
+}
+
 func (l *Ledger) wait(r *Request, until algo.Mono) Answer {
 	r.waiting = true
 	l.waiting += r.Cost

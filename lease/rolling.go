@@ -60,6 +60,34 @@ func (r *rolling) take(p *algo.Lease, lo, hi algo.Store, cost int64) (bucket int
 	return bucket, true
 }
 
+func (r *rolling) usable(p *algo.Lease, lo, hi algo.Store) (units int64) {
+	from, bucket := int64(lo)/int64(p.Width), int64(hi)/int64(p.Width)
+	for i := range r.lots {
+		if l := &r.lots[i]; l.From <= from && bucket <= l.Expiry {
+			units += l.Units
+		}
+	}
+	return units
+}
+
+// putBack takes back a use that was not reported yet: the units are then given back.
+func (r *rolling) putBack(bucket, units int64) int64 {
+	for i := range r.used {
+		if r.used[i].Bucket != bucket {
+			continue
+		}
+		units = min(units, r.used[i].Units)
+		r.used[i].Units -= units
+		for j := range r.own {
+			if r.own[j].Bucket == bucket {
+				r.own[j].Units -= units
+			}
+		}
+		return units
+	}
+	return 0
+}
+
 func (r *rolling) held() (units int64) {
 	for _, l := range r.lots {
 		units += l.Units

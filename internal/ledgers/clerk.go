@@ -1,0 +1,254 @@
+package ledgers
+
+import (
+	"context"
+	"time"
+
+	"github.com/escapement-io/escapement/algo"
+)
+
+// clerk is what the goroutine that collects messages knows. Nobody else touches it.
+type clerk[L any] struct {
+	due      []alarm[L] // off the heaps, not sent yet; the first came first
+	adjusted algo.Mono
+	swept    algo.Mono
+	part     int // the shard that is swept next
+}
+
+// A message is an Item on its way, with where its reply goes.
+type message[L, M any] struct {
+	e    *entry[L]
+	item Item[M]
+}
+
+// run is the clerk.
+func (s *Store[L, M, R, P]) run() {
+	defer close(s.done)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		// Whoever sets an earlier alarm from here on nudges.
+		s.wake.Store(int64(forever))
+		next := s.collect(s.now())
+		s.wake.Store(int64(next))
+		now := s.now()
+		timer.Reset(time.Duration(max(0, min(next, now+algo.Mono(time.Hour))-now)))
+		select {
+		case <-timer.C:
+		case <-s.kick:
+		case <-s.quit:
+			return
+		}
+	}
+}
+
+// collect sends what is urgent and what is due, and returns when to look again.
+func (s *Store[L, M, R, P]) collect(now algo.Mono) (next algo.Mono) {
+	s.adjust(now)
+	s.sweep(now)
+	s.sendUrgent(now)
+	next = forever
+	for i := range s.shards {
+		sh := &s.shards[i]
+		sh.mu.Lock()
+		for len(sh.due) > 0 && sh.due[0].at <= now {
+			s.clerk.due = append(s.clerk.due, sh.pop())
+		}
+		if len(sh.due) > 0 {
+			next = min(next, sh.due[0].at)
+		}
+		sh.mu.Unlock()
+	}
+	if s.keys.Load() > 0 {
+		next = min(next, now+sweepEvery)
+	}
+	return min(next, s.sendDue(now))
+}
+
+// sendUrgent sends what requests wait for. The calls of ticks that are under way do not
+// hold it up.
+func (s *Store[L, M, R, P]) sendUrgent(now algo.Mono) {
+	s.mu.Lock()
+	list := s.urgent
+	s.urgent = nil
+	s.mu.Unlock()
+	if len(list) == 0 {
+		return
+	}
+	began := s.now()
+	var batch []message[L, M]
+	for _, e := range list {
+		sh := s.shard(e.hash)
+		sh.mu.Lock()
+		e.urgent = false
+		if m, send := P(&e.ledger).Poll(now); send {
+			batch = append(batch, message[L, M]{e, Item[M]{e.plan, e.key, m}})
+		}
+		s.queue(sh, e)
+		sh.mu.Unlock()
+		if len(batch) == CallKeys {
+			s.send(batch)
+			batch = nil
+		}
+	}
+	s.send(batch)
+	s.calls.busy.Add(int64(s.now() - began))
+}
+
+// sendDue sends the ticks that are due in calls that are full. With many keys a rest waits
+// for company, so that calls are few; it returns when it has waited long enough, or
+// forever if nothing waits or a call that ends will wake the clerk.
+func (s *Store[L, M, R, P]) sendDue(now algo.Mono) (later algo.Mono) {
+	c := &s.clerk
+	began := s.now()
+	var batch []message[L, M]
+	sent := 0
+	for sent < len(c.due) {
+		if len(batch) == 0 {
+			if s.flying.Load() >= int64(s.cfg.Calls) {
+				break
+			}
+			if rest := len(c.due) - sent; rest < CallKeys && s.patient(now, c.due[sent]) {
+				break
+			}
+		}
+		e := c.due[sent].e
+		sent++
+		if item, send := s.tick(e, now); send {
+			batch = append(batch, message[L, M]{e, item})
+		}
+		if len(batch) == CallKeys {
+			s.send(batch)
+			batch = nil
+		}
+	}
+	s.send(batch)
+	n := copy(c.due, c.due[sent:])
+	clear(c.due[n:])
+	c.due = c.due[:n]
+	if sent > 0 {
+		s.calls.busy.Add(int64(s.now() - began))
+	}
+	if n == 0 || s.flying.Load() >= int64(s.cfg.Calls) {
+		return forever
+	}
+	return c.due[0].at + s.grace(c.due[0].e)
+}
+
+// grace is how long a tick may wait for company: a part of its interval if phases are
+// many, else not at all.
+func (s *Store[L, M, R, P]) grace(e *entry[L]) algo.Mono {
+	if s.slots.Load() == 1 {
+		return 0
+	}
+	return algo.Mono(e.interval) * 1000 / 8
+}
+
+func (s *Store[L, M, R, P]) patient(now algo.Mono, a alarm[L]) bool { return now < a.at+s.grace(a.e) }
+
+// tick polls an entry that is due, and sets its next alarm if it goes on ticking.
+func (s *Store[L, M, R, P]) tick(e *entry[L], now algo.Mono) (item Item[M], send bool) {
+	sh := s.shard(e.hash)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	m, send := P(&e.ledger).Poll(now)
+	item = Item[M]{e.plan, e.key, m}
+	interval := algo.Span(e.limit.interval.Load())
+	if phase := s.phase(interval, e.hash); interval != e.interval || phase != e.phase {
+		e.interval, e.phase = interval, phase
+		P(&e.ledger).Retime(now, interval, phase)
+	}
+	if at, ok := P(&e.ledger).Next(); ok {
+		sh.push(alarm[L]{at, e})
+		return item, send
+	}
+	e.queued = false
+	s.ticking.Add(-1)
+	e.limit.ticking.Add(-1)
+	return item, send
+}
+
+// send makes one call, and hands its replies to the ledgers when it ends.
+func (s *Store[L, M, R, P]) send(batch []message[L, M]) {
+	if len(batch) == 0 {
+		return
+	}
+	s.under.Add(1)
+	s.flying.Add(1)
+	go func() {
+		defer s.under.Done()
+		s.exchange(context.Background(), batch)
+		if s.flying.Add(-1) == int64(s.cfg.Calls)-1 {
+			s.nudge()
+		}
+	}()
+}
+
+// exchange is one call and what comes of it.
+func (s *Store[L, M, R, P]) exchange(ctx context.Context, batch []message[L, M]) (known int) {
+	items := make([]Item[M], len(batch))
+	for i := range batch {
+		items[i] = batch[i].item
+	}
+	results := make([]Result[R], len(batch))
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Deadline)
+	s.cfg.Call(ctx, items, results)
+	cancel()
+	began := s.now()
+	for i := range batch {
+		e, r := batch[i].e, &results[i]
+		sh := s.shard(e.hash)
+		sh.mu.Lock()
+		now := s.now()
+		if r.Known {
+			known++
+			P(&e.ledger).Absorb(now, &r.Reply)
+			s.note(e.limit, now, P(&e.ledger).Figures())
+			if i == 0 {
+				s.learn(now, e)
+			}
+		} else {
+			P(&e.ledger).Failed(now)
+		}
+		s.answer(sh, e, now)
+		s.queue(sh, e)
+		sh.mu.Unlock()
+	}
+	s.calls.end(len(batch), known)
+	s.calls.busy.Add(int64(s.now() - began))
+	return known
+}
+
+// sweepEvery is how often each shard is searched for silent keys. One that was silent
+// twice is dropped.
+const sweepEvery algo.Mono = 5_000_000_000
+
+// sweep looks at some shards, so that all have had their turn once in sweepEvery.
+func (s *Store[L, M, R, P]) sweep(now algo.Mono) {
+	c := &s.clerk
+	parts := int((now - c.swept) / (sweepEvery / shards))
+	if parts < 1 || s.keys.Load() == 0 {
+		c.swept = max(c.swept, now-sweepEvery)
+		return
+	}
+	parts = min(parts, shards)
+	c.swept = now
+	for range parts {
+		sh := &s.shards[c.part]
+		c.part = (c.part + 1) % shards
+		sh.mu.Lock()
+		var old []*entry[L]
+		for _, slot := range sh.slots {
+			if e := slot.e; e != nil && s.silent(e) {
+				if e.aged {
+					old = append(old, e)
+				}
+				e.aged = true
+			}
+		}
+		for _, e := range old {
+			s.drop(sh, e)
+		}
+		sh.mu.Unlock()
+	}
+}

@@ -1,0 +1,104 @@
+package lease
+
+import (
+	"github.com/escapement-io/escapement"
+	"github.com/escapement-io/escapement/algo"
+	"github.com/escapement-io/escapement/internal/ledgers"
+)
+
+// keeper is a Ledger as package ledgers drives it.
+type keeper struct{ Ledger }
+
+// Open implements ledgers.Ledger.
+func (k *keeper) Open(p *escapement.Plan, s ledgers.Setting) {
+	l, _ := p.Lease()
+	k.Ledger = *New(Config{Lease: l, Phase: s.Phase, MaxWait: s.MaxWait})
+	k.Retime(0, s.Interval, s.Phase)
+}
+
+// Replan implements ledgers.Ledger.
+func (k *keeper) Replan(p *escapement.Plan) bool {
+	l, ok := p.Lease()
+	return ok && k.Relend(l)
+}
+
+// Admit implements ledgers.Ledger.
+func (k *keeper) Admit(now algo.Mono, r *ledgers.Request) ledgers.Answer {
+	q := Request{Cost: r.Cost, Since: r.Since, counted: r.Counted, waiting: r.Queued}
+	a := k.Ledger.Admit(now, &q)
+	r.Counted, r.Queued = q.counted, q.waiting
+	return ledgers.Answer{Verdict: ledgers.Verdict(a.Verdict), Stamp: a.Window, Until: a.Until, RetryAfter: a.RetryAfter}
+}
+
+// Withdraw implements ledgers.Ledger.
+func (k *keeper) Withdraw(r *ledgers.Request) {
+	q := Request{Cost: r.Cost, waiting: r.Queued}
+	k.Ledger.Withdraw(&q)
+	r.Queued = q.waiting
+}
+
+// Charge implements ledgers.Ledger: units are taken from what is held. What was spent in a
+// window that is over is dropped.
+func (k *keeper) Charge(now algo.Mono, units int64, at algo.Store) (stamp, charged int64) {
+	line, known := k.Line(now)
+	if !known || at != 0 && k.window(at) != k.window(line) {
+		return 0, 0
+	}
+	if units = min(units, k.Usable(now)); units == 0 {
+		return 0, 0
+	}
+	if stamp, ok := k.Take(now, units); ok {
+		return stamp, units
+	}
+	return 0, 0
+}
+
+// window is the fixed window of an instant; of a rolling one any recent instant will do.
+func (k *keeper) window(at algo.Store) int64 {
+	if k.isRolling() {
+		return 0
+	}
+	return int64(at) / int64(k.cfg.Lease.Per)
+}
+
+// Told implements ledgers.Ledger.
+func (k *keeper) Told(now algo.Mono) bool {
+	_, known := k.Line(now)
+	return known
+}
+
+// Figures implements ledgers.Ledger.
+func (k *keeper) Figures() ledgers.Figures { return ledgers.Figures{Count: k.cfg.Lease.Count} }
+
+// Verdict implements ledgers.Ledger. The instant of a decision lies in the window or the
+// bucket that its units are charged to.
+func (k *keeper) Verdict(core *algo.Plan, now algo.Mono, s ledgers.Said) algo.Verdict {
+	at, known := k.Line(now)
+	if !known {
+		at = 0
+	}
+	p := &k.cfg.Lease
+	if !k.isRolling() {
+		if s.Admitted && !s.None {
+			start := algo.Store(s.Stamp) * algo.Store(p.Per)
+			at = min(max(at, start), start+algo.Store(p.Per)-1)
+		}
+		return core.Told(algo.Told{Admitted: s.Admitted, None: s.None, Now: at, Start: at - at%algo.Store(p.Per),
+			Units: s.Units, Remaining: k.Remaining(), Wait: s.Wait})
+	}
+	bucket := int64(at) / int64(p.Width)
+	if s.Admitted && !s.None {
+		if start := algo.Store(s.Stamp) * algo.Store(p.Width); at < start {
+			at, bucket = start, s.Stamp
+		}
+	}
+	r := algo.Rolled{Admitted: s.Admitted, None: s.None, Now: at, Units: s.Units, InUse: max(0, p.Count-k.Remaining()), Wait: s.Wait}
+	if r.InUse > 0 {
+		r.Free = algo.Store(bucket+p.Buckets+1) * algo.Store(p.Width)
+	}
+	if r.Wait > 0 && r.Wait != algo.Never { // ends on a bucket
+		end := at + algo.Store(r.Wait) + algo.Store(p.Width) - 1
+		r.Wait = algo.Span(end - end%algo.Store(p.Width) - at)
+	}
+	return core.Rolled(r)
+}
