@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -211,5 +212,55 @@ func TestLeasedAndExactShareARecord(t *testing.T) {
 				t.Errorf("%d in a window, want up to %d", most, largest)
 			}
 		})
+	}
+}
+
+// Delayed and exact callers of a limit share its record: every count arrives, and none
+// twice.
+func TestDelayedAndExactShareARecord(t *testing.T) {
+	srv := redistest.Start(t, redistest.Options{})
+	for _, align := range []escapement.Align{escapement.Epoch, escapement.FirstUse, escapement.Month} {
+		for _, a := range []escapement.Algorithm{escapement.FixedWindow, escapement.SlidingWindow} {
+			if a == escapement.SlidingWindow && align != escapement.Epoch {
+				continue
+			}
+			l := reported(fmt.Sprintf("late-%d-%d", a, align), a, 100_000)
+			if l.Align = align; align == escapement.Month {
+				l.Rate.Per = 0
+			}
+			late := plan(t, l)
+			l.Sync = 0
+			exact := plan(t, l)
+			var sum atomic.Int64
+			var wg sync.WaitGroup
+			for i := range 3 {
+				s := open(t, Config{Addrs: []string{srv.Addr()}})
+				wg.Go(func() {
+					for n := range int64(60) {
+						f := report(late, "k", int64(1+i), n+1, algo.Spent{Window: algo.MaxInstant / 2, Units: n})
+						sum.Add(n)
+						for range 1 + n%3 {
+							if r := collectAll(s, f)[0]; r.Outcome != escapement.Decided {
+								t.Errorf("%v, %v", r.Outcome, r.Err)
+							}
+						}
+					}
+				})
+				e := open(t, Config{Addrs: []string{srv.Addr()}})
+				wg.Go(func() {
+					for n := range int64(60) {
+						take(t, e, exact, "k", n)
+						sum.Add(n)
+					}
+				})
+			}
+			wg.Wait()
+			s := open(t, Config{Addrs: []string{srv.Addr()}})
+			r := collectAll(s, report(late, "k", 99, 1))[0]
+			d := take(t, open(t, Config{Addrs: []string{srv.Addr()}}), exact, "k", 0)
+			if want := sum.Load(); r.Flushed.Used != want || r.Flushed.Remaining != 100_000-want || d.Remaining() != 100_000-want {
+				t.Errorf("%s: %d used, %d remaining, exactly %d; want %d used", l.Name, r.Flushed.Used, r.Flushed.Remaining, d.Remaining(), want)
+			}
+		}
 	}
 }
