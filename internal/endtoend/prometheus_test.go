@@ -177,7 +177,8 @@ func (g *gateway) admin(ctx context.Context, t *testing.T) string {
 
 // A real Prometheus scrapes a real gateway under load. When the gateway's wall clock is
 // stepped, the alarm for it fires, and clears; the alarm for refusals tells of the step;
-// and every query of the dashboard is answered.
+// and every query of the dashboard is answered. When the store goes away and comes back, so
+// do its alarms.
 func TestPrometheusTellsOfAStep(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
@@ -232,5 +233,25 @@ routes: [{uri: "/*", limits: [login, shared], upstream: {nodes: {"UPSTREAM": 1}}
 	until(ctx, t, "the alarm for the step clears", func() bool { return prometheus.firing(ctx, "EscapementClockStepped") == nil })
 	if a := prometheus.firing(ctx, "EscapementFleetClockStepped"); a != nil {
 		t.Errorf("one instance is a fleet: %v", a)
+	}
+	storeGoesAway(ctx, t, prometheus, redis)
+}
+
+// storeGoesAway halts the store for as long as it takes to be an alarm.
+func storeGoesAway(ctx context.Context, t *testing.T, prometheus *server, redis *redistest.Server) {
+	t.Helper()
+	away := []string{"EscapementStoreAway", "EscapementDecidedWithoutStore"}
+	for _, name := range away {
+		if a := prometheus.firing(ctx, name); a != nil {
+			t.Errorf("the store is there, and there is %s: %v", name, a)
+		}
+	}
+	redis.Stop()
+	for _, name := range away {
+		until(ctx, t, "a silent store is "+name, func() bool { return prometheus.firing(ctx, name) != nil })
+	}
+	redis.Continue()
+	for _, name := range away {
+		until(ctx, t, "after the store is back there is no "+name, func() bool { return prometheus.firing(ctx, name) == nil })
 	}
 }
