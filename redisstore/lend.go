@@ -105,12 +105,14 @@ func readGrant(r *reader, p *escapement.Plan, g *algo.Grant) {
 		return
 	}
 	g.Upto, g.Carry = r.next(), r.next()
-	n := r.next()
-	if n < 0 || n > int64(len(r.words)/3) {
+	newest, n := r.next(), r.next()
+	if n < 0 || n > int64(len(r.words)) {
 		r.short = true
 		return
 	}
-	for range n {
-		g.Lots = append(g.Lots, algo.Lot{From: r.next(), Units: r.next(), Expiry: r.next()})
+	for j := newest; j < newest+n; j++ {
+		if units := r.next(); units > 0 {
+			g.Lots = append(g.Lots, algo.Lot{From: j, Units: units, Expiry: g.Upto})
+		}
 	}
 }

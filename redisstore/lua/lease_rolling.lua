@@ -73,31 +73,34 @@ end
 local function shares(g, a, newest, horizon, free, release, by)
   local want = min(max(0, a.want), g.count)
   local base = min(max(a.base, -g.count), want)
-  local function need(k) return base + floor((want - base) * k / horizon) end
-  local x, carry = {}, min(max(0, a.carry), 999)
+  local rate, sum, span = by.rate, max(1, by.sum), want - base
+  local need, x, carry = {}, {}, min(max(0, a.carry), 999)
   local owed, ahead, short, released = carry, 0, base, 0
   for k = 1, horizon do
-    x[k] = 0
+    local c = base + floor(span * k / horizon)
+    need[k], x[k] = c, 0
     if newest + k > a.upto and want > 0 then
       released = released + release[k]
-      local mine = thousandths(min(released, SLOT), by.rate, max(1, by.sum)) + owed
+      local mine = thousandths(min(released, SLOT), rate, sum) + owed
       carry = mine % 1000
-      local c = min(floor(mine / 1000), need(k), free[k])
-      if c > ahead then x[k], ahead = c - ahead, c end
+      local due = min(floor(mine / 1000), c, free[k])
+      if due > ahead then x[k], ahead = due - ahead, due end
     end
-    short = max(short, need(k) - ahead)
+    if c - ahead > short then short = c - ahead end
   end
   if by.sum > 0 then
-    short = max(short, min(want, floor(portion(max(0, free[0]), by.rate, by.sum) * 3 / 4)))
+    short = max(short, min(want, floor(portion(max(0, free[0]), rate, by.sum) * 3 / 4)))
   end
-  x[0] = quota(g, short, free[0], a.have, by)
-  local sum = x[0]
+  local first = quota(g, short, free[0], a.have, by)
+  x[0] = first
+  local given = first
   for k = 1, horizon do
-    local most = min(free[k], max(need(k), x[0]))
-    x[k] = min(x[k], max(0, most - sum))
-    sum = sum + x[k]
+    if x[k] > 0 then
+      x[k] = min(x[k], max(0, min(free[k], max(need[k], first)) - given))
+      given = given + x[k]
+    end
   end
-  return x, carry
+  return x, carry, given
 end
 
 local function freeAfter(g, s, newest, free, far, given)
@@ -112,8 +115,8 @@ local function freeAfter(g, s, newest, free, far, given)
   return (newest + k) * g.width
 end
 
--- lendRolling answers: at, admitted, epoch, instances, share, available, free, upto, carry,
--- how many lots, and of each from, units, expiry.
+-- lendRolling answers: at, admitted, epoch, instances, share, available, free, upto, carry, the
+-- newest bucket, how many buckets from there on have units, and those of each.
 local function lendRolling(g, s, now, a)
   local l = s.lease
   now = max(now, l.last)
@@ -128,25 +131,25 @@ local function lendRolling(g, s, now, a)
     end
     local available, again = max(0, free[0] - given), 0
     if available == 0 then again = freeAfter(g, s, newest, free, far, given) end
-    return {now, ok, 0, 0, 0, available, again, 0, 0, 0}
+    return {now, ok, 0, 0, 0, available, again, 0, 0, 0, 0}
   end
   settleLent(g, s, newest, now, a)
   local by = register(g, l, now, a)
   local horizon = min(max(1, a.horizon), g.buckets)
   local free, release, far = outlook(g, s, newest, horizon)
-  local x, carry = shares(g, a, newest, horizon, free, release, by)
-  local expiry, given, lots = newest + horizon, 0, 0
-  local out = {now, 0, l.epoch, by.n, millionths(by.rate, by.sum), 0, 0, expiry, carry, 0}
-  for k = 0, horizon do
-    if x[k] > 0 then
-      local j, at = newest + k, #out
-      out[at + 1], out[at + 2], out[at + 3] = j, x[k], expiry
-      lots, given = lots + 1, given + x[k]
-      if k > 0 then l.f[j], l.top = (l.f[j] or 0) + x[k], max(l.top, j) end
+  local x, carry, given = shares(g, a, newest, horizon, free, release, by)
+  local expiry, last = newest + horizon, horizon
+  while last >= 0 and x[last] == 0 do last = last - 1 end
+  local out = {now, 0, l.epoch, by.n, millionths(by.rate, by.sum), max(0, free[0] - x[0]), 0, expiry, carry, newest, last + 1}
+  for k = 0, last do
+    local units = x[k]
+    out[12 + k] = units
+    if k > 0 and units > 0 then
+      local j = newest + k
+      l.f[j], l.top = (l.f[j] or 0) + units, max(l.top, j)
     end
   end
   chargeLent(g, s, expiry, given)
-  out[6], out[10] = max(0, free[0] - x[0]), lots
   if out[6] == 0 then out[7] = freeAfter(g, s, newest, free, far, given) end
   return out
 end

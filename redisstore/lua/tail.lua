@@ -44,11 +44,13 @@ local function lease(last)
   return {idle = 0, last = last, epoch = 0, number = 0, rate = 0, lastNumber = 0, lastRate = 0, closed = 0, next = 0, c = {}, f = {}, top = 0}
 end
 
--- row reads n words of text from a position on, as those of buckets after the newest.
-local function row(into, text, from, newest, n)
-  local all = {unpackAll(form(n), text, from)}
+-- rows reads two rows of n words of text from a position on, of buckets after the newest.
+local function rows(l, text, from, newest, n)
+  local all = {unpackAll(form(2 * n), text, from)}
+  local c, f = l.c, l.f
   for k = 1, n do
-    if all[k] > 0 then into[newest + k] = all[k] end
+    if all[k] > 0 then c[newest + k] = all[k] end
+    if all[n + k] > 0 then f[newest + k] = all[n + k] end
   end
 end
 
@@ -71,8 +73,7 @@ local function parts(s, rest)
       local newest = s.at / g.width
       if #rest ~= from - 1 + 8 * ahead then return false end
       if ahead > 0 then
-        row(l.c, rest, from, newest, ahead)
-        row(l.f, rest, from + 4 * ahead, newest, ahead)
+        rows(l, rest, from, newest, ahead)
       end
       l.top = newest + ahead
       return true
@@ -93,11 +94,14 @@ local function parts(s, rest)
   return #i == 0
 end
 
-local function words(t, first, last)
+local function words(t, first, last, t2)
   local all, n = {}, last - first + 1
   if n < 1 then return '' end
-  for j = 1, n do all[j] = t[first + j - 1] or 0 end
-  return pack(form(n), unpack(all, 1, n))
+  for k = 1, n do
+    all[k] = t[first + k - 1] or 0
+    if t2 then all[n + k] = t2[first + k - 1] or 0 end
+  end
+  return pack(form(#all), unpack(all))
 end
 
 -- slice is the words of a ring for n buckets from first on.
@@ -133,7 +137,7 @@ local function write(key, s, p, now, margin)
     text = '\nL' .. pack(LEASE, l.idle, l.last, l.epoch, l.number, l.rate, l.lastNumber, l.lastRate, l.closed, ahead)
     if g then
       local newest = s.at / g.width
-      text = format('1 %016d %016d %s\n', s.at, s.a, s.text) .. s.ring .. text .. words(l.c, newest + 1, newest + ahead) .. words(l.f, newest + 1, newest + ahead)
+      text = format('1 %016d %016d %s\n', s.at, s.a, s.text) .. s.ring .. text .. words(l.c, newest + 1, newest + ahead, l.f)
     end
   end
   if not g then
