@@ -35,6 +35,7 @@ func (l *Ledger) Poll(now algo.Mono) (f algo.Flush, send bool) {
 	if !due || l.inFlight || now < l.retryAt {
 		return algo.Flush{}, false
 	}
+	l.sent = now
 	return l.next(), true
 }
 
@@ -42,6 +43,7 @@ func (l *Ledger) Poll(now algo.Mono) (f algo.Flush, send bool) {
 func (l *Ledger) next() algo.Flush {
 	if !l.unknown {
 		l.flush.Number++
+		l.flush.Interval = l.cfg.Interval
 		l.flush.Parts, l.pending = l.pending, nil
 		l.unknown = true
 	}
@@ -64,11 +66,20 @@ func (l *Ledger) Absorb(now algo.Mono, g *algo.Flushed) {
 	l.inFlight, l.unknown, l.failures, l.retryAt = false, false, 0, 0
 	l.late += g.Late
 	flushed := l.flush.Parts
+	l.line.Observe(l.sent, now, g.At)
+	l.unseen = 0
+	if l.told && g.Window >= l.window {
+		before := l.used
+		if g.Window != l.window {
+			before = 0
+		}
+		l.unseen = max(0, g.Used-before-units(flushed, g.Window))
+	}
 	switch {
 	case l.told && g.Window == l.window:
 		l.since = units(l.pending, l.window)
 		l.used, l.left, l.ends = g.Used, g.Remaining, now+algo.Mono(g.Rest)*1000
-	case l.told && g.Window < l.window && !l.firstUse:
+	case l.told && g.Window < l.window && !l.asks:
 		// Answered just before the boundary, or by a store whose clock went back: it is
 		// about the window that weighs now. This ledger does not go back.
 		if now >= l.ends {

@@ -43,11 +43,16 @@ type Answer struct {
 
 // Ledger is one instance's view of one key.
 type Ledger struct {
-	cfg      Config
-	count    int64
-	per      algo.Span
-	sliding  bool
-	firstUse bool
+	cfg     Config
+	count   int64
+	per     algo.Span
+	sliding bool
+	asks    bool // at the end of a window where the next one lies is the store's to say: first use, calendars
+
+	line     algo.Mapping
+	sent     algo.Mono
+	unseen   int64 // by others, between the last two replies
+	reported int64 // of late, what Figures told already
 
 	told   bool       // by the store, ever
 	window algo.Store // the start of the window this ledger is in
@@ -79,7 +84,7 @@ func New(cfg Config) *Ledger {
 	}
 	n := cfg.Plan.Numbers()
 	return &Ledger{cfg: cfg, count: n.Count, per: n.Per, sliding: cfg.Plan.Algorithm() == algo.SlidingWindow,
-		firstUse: n.FirstUse, interval: algo.Mono(cfg.Interval) * 1000, flush: algo.Flush{Instance: cfg.Instance, Interval: cfg.Interval}}
+		asks: n.FirstUse || n.Calendar != nil, interval: algo.Mono(cfg.Interval) * 1000, flush: algo.Flush{Instance: cfg.Instance, Interval: cfg.Interval}}
 }
 
 // Admit decides a request at now, or says that it has to wait, at most MaxWait in all.
@@ -90,19 +95,53 @@ func (l *Ledger) Admit(now algo.Mono, r *Request) Answer {
 	if r.Cost > l.count {
 		return Answer{Verdict: Refused, RetryAfter: algo.Never}
 	}
-	if l.told && now >= l.ends && !l.firstUse && l.failures == 0 {
-		l.roll(now)
-	}
-	if !l.told || now >= l.ends {
+	if !l.current(now) {
 		return l.ask(now, r)
 	}
-	if l.left-l.since >= r.Cost && l.own+r.Cost <= l.count {
-		l.since += r.Cost
-		l.own += r.Cost
-		l.pending = add(l.pending, l.window, r.Cost)
+	if l.fits(r.Cost) {
+		l.enter(r.Cost)
 		return Answer{Verdict: Admitted, Window: l.window}
 	}
 	return l.refuse(now)
+}
+
+// Take is Admit for a request that can be admitted from what was told; otherwise it counts
+// nothing, and Admit says what becomes of the request.
+func (l *Ledger) Take(now algo.Mono, cost int64) (window algo.Store, ok bool) {
+	if cost > l.count || !l.current(now) || !l.fits(cost) {
+		return 0, false
+	}
+	l.asked = true
+	l.arm(now)
+	l.enter(cost)
+	return l.window, true
+}
+
+// current enters the window of now if its place is known, and reports whether what was
+// told is about it.
+func (l *Ledger) current(now algo.Mono) bool {
+	if !l.told {
+		return false
+	}
+	if now < l.ends {
+		return true
+	}
+	if l.asks || l.failures > 0 {
+		return false
+	}
+	l.roll(now)
+	return true
+}
+
+func (l *Ledger) fits(cost int64) bool { return l.left-l.since >= cost && l.own+cost <= l.count }
+
+// enter counts units in the window that is open.
+func (l *Ledger) enter(units int64) {
+	l.since += units
+	l.own += units
+	if units > 0 {
+		l.pending = add(l.pending, l.window, units)
+	}
 }
 
 // ask lets a request wait for the store: it is the first, or the first of a window.
@@ -122,9 +161,9 @@ func (l *Ledger) refuse(now algo.Mono) Answer {
 	if l.failures > 0 {
 		a.Verdict = Unavailable
 	}
-	// A sliding window may have room at the next report, a fixed one that is full when it ends.
+	// A sliding window may have room at the next report, a fixed one when it ends.
 	at := l.tickAt
-	if !l.sliding && l.told && l.left <= 0 {
+	if !l.sliding && l.told && now < l.ends {
 		at = l.ends
 	}
 	if at = max(at, l.retryAt); at > now {
@@ -134,9 +173,11 @@ func (l *Ledger) refuse(now algo.Mono) Answer {
 }
 
 func add(parts []algo.Spent, window algo.Store, units int64) []algo.Spent {
-	if n := len(parts); n > 0 && parts[n-1].Window == window {
-		parts[n-1].Units += units
-		return parts
+	for i := len(parts) - 1; i >= 0; i-- {
+		if parts[i].Window == window {
+			parts[i].Units += units
+			return parts
+		}
 	}
 	return append(parts, algo.Spent{Window: window, Units: units})
 }

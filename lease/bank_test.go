@@ -25,19 +25,25 @@ type bank struct {
 	lose    float64       // part of the calls, half of them before the store, half after it
 	away    bool
 	calls   int
-	trace   func(l, g any)
 	largest int
 	keys    int
 	windows map[string]map[int64]int64 // of exact callers: units by window or bucket
 }
 
 func newBank(seed uint64) *bank {
-	return &bank{random: rand.New(rand.NewPCG(seed, 1)), offset: 20_000 * 24 * time.Hour,
+	return &bank{random: rand.New(rand.NewPCG(seed, 1)), offset: 20_000*24*time.Hour - time.Duration(clock.Mono()),
 		fixed: map[string]*algo.FixedLease{}, rolling: map[string]*algo.RollingLease{}, windows: map[string]map[int64]int64{}}
 }
 
 func (b *bank) now() algo.Store {
 	return algo.Store((time.Duration(clock.Mono()) + b.offset) / time.Microsecond)
+}
+
+// set takes the lender away, or brings it back.
+func (b *bank) set(away bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.away = away
 }
 
 // pass lets a message travel, and reports whether it arrives.
@@ -72,9 +78,6 @@ func (b *bank) Lend(_ context.Context, loans []escapement.Loan, answers []escape
 	b.mu.Lock()
 	for i := range loans {
 		answers[i] = escapement.Granted{Outcome: escapement.Decided, Grant: b.sync(&loans[i])}
-		if b.trace != nil {
-			b.trace(loans[i].Ask, answers[i].Grant)
-		}
 	}
 	b.mu.Unlock()
 	if !b.pass() {

@@ -93,7 +93,7 @@ func TestStoreAwayIsUnavailable(t *testing.T) {
 		b := newBank(1)
 		s := open(t, b, Options{})
 		p := compile(t, fixedLimit(10, time.Second, 200*time.Millisecond))
-		b.away = true
+		b.set(true)
 		began := clock.Mono()
 		var err error
 		for range 3 {
@@ -110,7 +110,7 @@ func TestStoreAwayIsUnavailable(t *testing.T) {
 		if a[0].Outcome != escapement.NotRun || !errors.Is(a[0].Err, escapement.ErrStoreUnavailable) {
 			t.Errorf("outcome %d, %v", a[0].Outcome, a[0].Err)
 		}
-		b.away = false
+		b.set(false)
 		time.Sleep(2 * time.Second)
 		if d, err := s.TakeOne(t.Context(), p, "k", 1); err != nil || !d.Allowed {
 			t.Errorf("the store is back: %v, allowed %v", err, d.Allowed)

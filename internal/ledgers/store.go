@@ -20,7 +20,7 @@ type Store[L, M, R any, P Ledger[L, M, R]] struct {
 	cfg    Config[M, R]
 	exact  escapement.Store
 	fast   escapement.FastStore // exact, if it has the shorter way
-	born   algo.Mono // instants count from here: ledgers want none below zero
+	born   algo.Mono            // instants count from here: ledgers want none below zero
 	seed   maphash.Seed
 	shards []shard[L]
 	limits limits
