@@ -41,7 +41,9 @@ type faultConn struct {
 }
 
 // isTake tells decisions from the samples of the line.
-func isTake(b []byte) bool { return bytes.Contains(b, []byte(takeScripts['f'].sha)) }
+func isTake(b []byte) bool {
+	return bytes.Contains(b, []byte(takeScripts['f'].sha)) || bytes.Contains(b, []byte(listScript.sha))
+}
 
 func (c *faultConn) Write(b []byte) (int, error) {
 	switch {
