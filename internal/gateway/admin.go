@@ -54,8 +54,8 @@ type SyncStatus struct {
 func (s *shared) status() StoreStatus {
 	st := StoreStatus{Name: s.spec.Name, At: s.spec.String(), Instances: s.instances(), Calls: s.calls.counts()}
 	if store := s.store.Load(); store != nil {
-		snap := store.Snapshot()
-		st.Reached, st.State = true, &snap
+		snap := store.redis.Snapshot()
+		st.Reached, st.State, st.Sync = true, &snap, store.sync()
 	}
 	return st
 }

@@ -43,7 +43,7 @@ func compileLimit(c *config.Limit, old *limit) (*limit, error) {
 	}
 	same := old != nil && sameLimit(&base, old.base()) && (c.Window == nil) == (old.Window == nil)
 	if c.Count != nil || c.Window != nil {
-		l.variants = &variants{base: base}
+		l.variants = &variants{base: base, of: c}
 		if same && old.variants != nil {
 			l.variants = old.variants
 		}
@@ -109,6 +109,7 @@ const (
 // maxWindows, and a request that asks for one more is refused.
 type variants struct {
 	base escapement.Limit
+	of   *config.Limit
 
 	mu      sync.RWMutex
 	windows map[int64]*escapement.Plan // seconds to plan
@@ -133,9 +134,8 @@ func (v *variants) window(seconds int64) (*escapement.Plan, error) {
 	if len(v.windows) >= maxWindows {
 		return nil, nil
 	}
-	l := v.base
-	l.Name = windowName(l.Name, seconds)
-	l.Rate.Per = time.Duration(seconds) * time.Second
+	l := v.of.ForWindow(time.Duration(seconds) * time.Second)
+	l.Name, l.Rate.Count = windowName(l.Name, seconds), v.base.Rate.Count
 	p, err := l.Compile()
 	if err != nil {
 		return nil, err

@@ -28,8 +28,10 @@ type shared struct {
 	calls  calls
 	bound  func() clock.Interval // nil: none
 
-	store atomic.Pointer[redisstore.Store] // nil until it is open
-	tried chan struct{}                    // closed once the first attempt has ended
+	phase *time.Duration // of agreements within their interval; nil: spread
+
+	store atomic.Pointer[tiers] // nil until it is open
+	tried chan struct{}         // closed once the first attempt has ended
 	stop  context.CancelFunc
 	done  chan struct{}
 
@@ -45,7 +47,7 @@ const again = 2 * time.Second
 
 func (g *Gateway) newShared(spec *config.Store) *shared {
 	s := &shared{
-		spec: spec, logger: g.logger.With("store", spec.Name), bound: g.opts.bound,
+		spec: spec, logger: g.logger.With("store", spec.Name), bound: g.opts.bound, phase: g.opts.phase,
 		tried: make(chan struct{}), done: make(chan struct{}),
 	}
 	s.policy = fallback.NewPolicy(g.store, s.instances)
@@ -93,7 +95,7 @@ func (s *shared) openOnce() error {
 	}
 	s.mu.Lock()
 	store.Adopt(s.plans...)
-	s.store.Store(store)
+	s.store.Store(s.newTiers(store))
 	s.mu.Unlock()
 	s.logger.Info("the store is in use", "at", s.spec.String())
 	return nil
@@ -106,7 +108,7 @@ func (s *shared) instances() int {
 		return s.spec.Instances
 	}
 	if store := s.store.Load(); store != nil {
-		n, _ := store.Instances()
+		n, _ := store.redis.Instances()
 		return n
 	}
 	return 0
@@ -167,7 +169,7 @@ func (s *shared) Adopt(plans ...*escapement.Plan) {
 	defer s.mu.Unlock()
 	s.plans = plans
 	if store := s.store.Load(); store != nil {
-		store.Adopt(plans...)
+		store.redis.Adopt(plans...)
 	}
 }
 
