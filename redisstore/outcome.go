@@ -33,7 +33,7 @@ func (e unavailableError) Unwrap() error { return escapement.ErrStoreUnavailable
 // one; scripts write only once everything is judged.
 var refusals = []string{
 	"NOSCRIPT", "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "CROSSSLOT", "LOADING", "READONLY", "MASTERDOWN", "BUSY",
-	"OOM", "MISCONF", "NOREPLICAS", "NOAUTH", "NOPERM", "WRONGPASS", "WRONGTYPE", "UNKILLABLE", "LINE",
+	"OOM", "MISCONF", "NOREPLICAS", "NOAUTH", "NOPERM", "WRONGPASS", "UNKILLABLE", "LINE",
 }
 
 // outcome says what is known of a call that failed.

@@ -147,6 +147,39 @@ func TestForeignRecordsAreNamedAndLeftAlone(t *testing.T) {
 	}
 }
 
+// Requests that ride with one whose key is taken by something else are decided.
+func TestAForeignTypeHoldsUpNobody(t *testing.T) {
+	srv := redistest.Start(t, redistest.Options{})
+	s := open(t, Config{Addrs: []string{srv.Addr()}})
+	for _, a := range []escapement.Algorithm{escapement.TokenBucket, escapement.FixedWindow, escapement.RollingWindow} {
+		p := plan(t, escapement.Limit{Name: "mixed", Algorithm: a, Rate: escapement.Rate{Count: 1000, Per: time.Hour}})
+		srv.Must(t, "FLUSHDB")
+		srv.Must(t, "LPUSH", key("esc:", "mixed", "list"), "x")
+		requests := make([]escapement.Request, 16)
+		for i := range requests {
+			k := "list"
+			if i != 8 {
+				k = string(rune('a' + i))
+			}
+			requests[i].Claims = []escapement.Claim{{Plan: p, Key: k, Cost: 1}}
+		}
+		answers := make([]escapement.Answer, len(requests))
+		s.Decide(context.Background(), requests, answers)
+		for i := range answers {
+			want := escapement.Decided
+			if i == 8 {
+				want = escapement.NotRun
+			}
+			if answers[i].Outcome != want {
+				t.Errorf("%v: request %d: %+v", a, i, answers[i])
+			}
+			if d := one(t, s, escapement.Claim{Plan: p, Key: requests[i].Claims[0].Key, Mode: escapement.Peek}); i != 8 && d.Parts[0].Remaining() != 999 {
+				t.Errorf("%v: request %d left %d", a, i, d.Parts[0].Remaining())
+			}
+		}
+	}
+}
+
 // Two definitions of one limit on one store, in turn: together they admit no more than
 // the larger, and nothing is counted twice or forgotten.
 func TestTwoDefinitionsAtOnce(t *testing.T) {

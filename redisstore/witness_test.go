@@ -337,7 +337,7 @@ func TestWorlds(t *testing.T) {
 		{"alone, down 1 s, no step", 1, 1, func(w *world) {
 			w.at(50*second, func() { w.callers[0].up = false })
 			w.at(51*second, func() { w.start(w.callers[0]) })
-		}, -22, 3, 3_200_000, 0},
+		}, -24, 3, 3_400_000, 0},
 		{"alone, restarted after a step", 1, 1, func(w *world) {
 			step(w, 50*second, random(w))
 			w.at(50*second+10_000, func() { w.callers[0].up = false })

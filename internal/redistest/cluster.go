@@ -133,7 +133,7 @@ const Name = "main"
 func StartReplicated(tb testing.TB, primary, replica Options) *Replicated {
 	tb.Helper()
 	r := &Replicated{Primary: Start(tb, primary)}
-	replica.Args = append([]string{"--replicaof", "127.0.0.1 " + strconv.Itoa(r.Primary.Port), "--repl-diskless-sync-delay", "0"}, replica.Args...)
+	replica.Args = append([]string{"--replicaof", "127.0.0.1", strconv.Itoa(r.Primary.Port), "--repl-diskless-sync-delay", "0"}, replica.Args...)
 	r.Replica = Start(tb, replica)
 	r.Primary.Must(tb, "CONFIG", "SET", "repl-diskless-sync-delay", "0")
 	Eventually(tb, "the replica follows", func() bool {

@@ -3,7 +3,7 @@
 -- each claim its cost. Before this file the caller sets kind, make, judge and patience. Reply: raw,
 -- now, and of each claim 1 admitted or 0 refused with the two or three words that its state had, or
 -- of a rolling window when all is free again, in use, wait, instant; or -1: its record is of another
--- plan or version, and nothing was done; or -5: outside of the calendar windows.
+-- plan or version or none at all, and nothing was done; or -5: outside of the calendar windows.
 
 local raw, now = clock(ARGV[1], ARGV[2], ARGV[3])
 local margin, text = ARGV[4] + 0, ARGV[5]
@@ -23,7 +23,7 @@ local out, n = {raw, now}, 2
 local function load(r)
   s.at, s.a, s.b, s.ring, s.dirty = 0, 0, three, nil, false
   if not r then return true end
-  if byte(r) ~= 49 or sub(r, from, to - 1) ~= text then return false end
+  if type(r) ~= 'string' or byte(r) ~= 49 or sub(r, from, to - 1) ~= text then return false end
   if #r >= to then
     if kind ~= 'l' or byte(r, to) ~= 10 then return false end
     s.ring = sub(r, to + 1)
@@ -35,7 +35,7 @@ local function load(r)
 end
 
 for i = 1, #KEYS do
-  if not load(call('GET', KEYS[i])) then
+  if not load(redis.pcall('GET', KEYS[i])) then
     n = n + 1
     out[n] = -1
   elseif p.cuts and (now < p.cuts[1] or max(now, s.at) >= p.cuts[#p.cuts]) then

@@ -2,7 +2,8 @@
 -- function call costs as much here as the arithmetic. Same arguments, same reply. Plan:
 -- n p full tick.
 
-local call, format, sub, byte, floor = redis.call, string.format, string.sub, string.byte, math.floor
+local call, try, type = redis.call, redis.pcall, type
+local format, sub, byte, floor = string.format, string.sub, string.byte, math.floor
 local INSTANT = 4503599627370495
 local raw, now = 0, ARGV[1] + 0
 if ARGV[3] ~= '-' then
@@ -19,8 +20,8 @@ local out, k = {raw, now}, 2
 
 for i = 1, #KEYS do
   local key = KEYS[i]
-  local r = call('GET', key)
-  if r and (sub(r, 37) ~= text or byte(r) ~= 49) then
+  local r = try('GET', key)
+  if r and (type(r) ~= 'string' or sub(r, 37) ~= text or byte(r) ~= 49) then
     k = k + 1
     out[k] = -1
   else

@@ -1,7 +1,8 @@
 -- takes.lua for a rolling_window above 64, written out as takes_bucket.lua is. Same
 -- arguments, same reply. Plan: per width buckets count.
 
-local call, format, sub, byte = redis.call, string.format, string.sub, string.byte
+local call, try, type = redis.call, redis.pcall, type
+local format, sub, byte = string.format, string.sub, string.byte
 local pack, unpack = struct.pack, struct.unpack
 local raw, now = 0, ARGV[1] + 0
 if ARGV[3] ~= '-' then
@@ -19,8 +20,8 @@ local out, n = {raw, now}, 2
 
 for k = 1, #KEYS do
   local key = KEYS[k]
-  local r = call('GET', key)
-  if r and (#r ~= to + 4 * size or sub(r, 37, to) ~= text .. '\n' or byte(r) ~= 49) then
+  local r = try('GET', key)
+  if r and (type(r) ~= 'string' or #r ~= to + 4 * size or sub(r, 37, to) ~= text .. '\n' or byte(r) ~= 49) then
     n = n + 1
     out[n] = -1
   else
