@@ -7,7 +7,7 @@ SUM = go tool -modfile=tools/gotestsum/go.mod gotestsum --format pkgname-and-tes
 # Packages whose goroutines meet; the rest is pure and not worth the race detector's time.
 RACE = . ./clock/... ./memstore/... ./httplimit/... ./httpretry/... ./grpcretry/... ./promlimit/... ./internal/retry/... ./internal/gateway/...
 
-.PHONY: help run test unit race check model bench lint need endtoend
+.PHONY: help run test unit race check model bench lint need endtoend redis-versions
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -47,3 +47,7 @@ bench:
 # make lint      golangci-lint (its first build takes minutes)
 lint:
 	go tool -modfile=tools/lint/go.mod golangci-lint run
+
+# make redis-versions REDIS='PATH...'   the store's tests on other server binaries
+redis-versions:
+	@tools/redisversions/run.sh $(REDIS)
