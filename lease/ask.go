@@ -39,7 +39,7 @@ func (l *Ledger) ask(now algo.Mono, tick bool) algo.Ask {
 	} else {
 		l.demand.grow = 1
 	}
-	f := forecast{rate: rate, cost: l.demand.cost, ahead: ahead, waiting: l.waiting, nothing: l.exact()}
+	f := forecast{rate: rate, cost: l.demand.cost, ahead: ahead, waiting: l.waiting, nothing: l.exactAt(rate)}
 	if l.isRolling() {
 		l.rolling.fill(&a, &l.cfg.Lease, f, l.position(now), tick, l.rtt)
 		a.Base = max(a.Base, least)

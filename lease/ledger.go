@@ -242,8 +242,10 @@ func (l *Ledger) tick(now algo.Mono) bool {
 }
 
 // exact: so few requests, or so few units, that each request asks for itself.
-func (l *Ledger) exact() bool {
-	return l.scarce || l.demand.rate*float64(l.interval) <= 1
+func (l *Ledger) exact() bool { return l.exactAt(l.demand.rate) }
+
+func (l *Ledger) exactAt(rate float64) bool {
+	return l.scarce || float64(rate*float64(l.interval)) <= 1
 }
 
 func (l *Ledger) held() int64 { return l.fixed.held() + l.rolling.held() }
