@@ -10,6 +10,7 @@ import (
 // clerk is what the goroutine that collects messages knows. Nobody else touches it.
 type clerk[L any] struct {
 	due      []alarm[L] // off the heaps, not sent yet; the first came first
+	soon     algo.Mono  // the first alarm that was set while others were sent
 	adjusted algo.Mono
 	swept    algo.Mono
 	part     int // the shard that is swept next
@@ -47,7 +48,7 @@ func (s *Store[L, M, R, P]) collect(now algo.Mono) (next algo.Mono) {
 	s.adjust(now)
 	s.sweep(now)
 	s.sendUrgent(now)
-	next = forever
+	next, s.clerk.soon = forever, forever
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.mu.Lock()
@@ -62,7 +63,8 @@ func (s *Store[L, M, R, P]) collect(now algo.Mono) (next algo.Mono) {
 	if s.keys.Load() > 0 {
 		next = min(next, now+sweepEvery)
 	}
-	return min(next, s.sendDue(now))
+	later := s.sendDue(now)
+	return min(next, later, s.clerk.soon)
 }
 
 // sendUrgent sends what requests wait for. The calls of ticks that are under way do not
@@ -160,6 +162,7 @@ func (s *Store[L, M, R, P]) tick(e *entry[L], now algo.Mono) (item Item[M], send
 	}
 	if at, ok := P(&e.ledger).Next(); ok {
 		sh.push(alarm[L]{at, e})
+		s.clerk.soon = min(s.clerk.soon, at)
 		return item, send
 	}
 	e.queued = false
