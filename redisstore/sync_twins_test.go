@@ -111,6 +111,9 @@ func (tw *syncTwins) pair(i int) *syncPair {
 			}
 		case tw.kind == 2:
 			l.SyncMode = escapement.SyncDelayed
+			if r.IntN(8) == 0 {
+				l.Rate.Count = []int64{algo.MaxInt, algo.MaxInt / 2, 1 << 40}[r.IntN(3)]
+			}
 			switch r.IntN(4) {
 			case 0:
 				l.Align = escapement.FirstUse
@@ -246,12 +249,12 @@ func (tw *syncTwins) settle(p *syncPair, h *syncHolder, a *algo.Ask) {
 	var kept []algo.Lot
 	for _, l := range h.lots {
 		n := r.Int64N(l.Units + 1)
-		switch r.IntN(3) {
-		case 0:
+		if r.IntN(3) == 0 {
+			n = l.Units
+		}
+		if r.IntN(3) == 0 || p.lease.Count >= 1<<20 && l.From > int64(a.Past)/int64(p.lease.Width) {
 			kept = append(kept, l)
 			continue
-		case 1:
-			n = l.Units
 		}
 		a.Settle = append(a.Settle, algo.Amount{Bucket: l.Expiry, Units: n})
 		if j := min(J, l.Expiry); j >= l.From {
@@ -288,7 +291,7 @@ func (tw *syncTwins) flush(p *syncPair) algo.Flush {
 		} else if r.IntN(2) == 0 && window != 0 {
 			window += algo.Store(w.plan.Core().Numbers().Per) * algo.Store(r.IntN(4)-2)
 		}
-		units := []int64{0, 1, 10, p.wire.plan.Core().Capacity(), r.Int64N(1_000_000), r.Int64N(algo.MaxInt / 4)}[r.IntN(6)]
+		units := []int64{0, 1, 10, min(p.wire.plan.Core().Capacity(), algo.MaxInt/4), r.Int64N(1_000_000), r.Int64N(algo.MaxInt / 4)}[r.IntN(6)]
 		f.Parts = append(f.Parts, algo.Spent{Window: window, Units: units})
 	}
 	h.flush = f

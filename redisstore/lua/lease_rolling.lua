@@ -11,11 +11,13 @@ local function chargeLent(g, s, j, units)
   if units == 0 then return end
   if j * g.width <= s.at then
     local i = j % g.size
-    s.ring = splice(s.ring, i, pack('<I4', word(s, i) + units))
+    local have = word(s, i)
+    units = min(units, SLOT - have)
+    s.ring = splice(s.ring, i, pack('<I4', have + units))
     s.a = s.a + units
   else
     local l = s.lease
-    l.c[j], l.top = (l.c[j] or 0) + units, max(l.top, j)
+    l.c[j], l.top = min(SLOT, (l.c[j] or 0) + units), max(l.top, j)
   end
 end
 
@@ -146,7 +148,7 @@ local function lendRolling(g, s, now, a)
     out[12 + k] = units
     if k > 0 and units > 0 then
       local j = newest + k
-      l.f[j], l.top = (l.f[j] or 0) + units, max(l.top, j)
+      l.f[j], l.top = min(SLOT, (l.f[j] or 0) + units), max(l.top, j)
     end
   end
   chargeLent(g, s, expiry, given)
