@@ -13,7 +13,12 @@ type Memory struct{}
 func (Memory) Cannot(op string) string { return cannotDo(op) }
 
 // Unfit implements Backend.
-func (Memory) Unfit(*Case) string { return "" }
+func (Memory) Unfit(c *Case) string {
+	if c.ExpectText == everyPath {
+		return "needs a Redis server: its expectation is about keys as Redis holds them"
+	}
+	return ""
+}
 
 // Start implements Backend. The store is dated by the same kind of line as in a program,
 // on the clocks of w.

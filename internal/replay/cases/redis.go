@@ -29,8 +29,9 @@ type Redis struct {
 	cases  atomic.Int64
 }
 
-// withoutTime is the configuration of a server of our own.
-const withoutTime = "user default on nopass ~* +@all -time\nappendonly yes\nappendfsync always\nsave \"\"\n"
+// withoutTime is the configuration of a server of our own. The account timed may ask it
+// for the time, as leases need.
+const withoutTime = "user default on nopass ~* +@all -time\nuser timed on nopass ~* +@all\nappendonly yes\nappendfsync always\nsave \"\"\n"
 
 // StartRedis starts a server of its own.
 func StartRedis(ctx context.Context) (*Redis, error) {

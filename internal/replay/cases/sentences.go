@@ -31,6 +31,7 @@ var sentences = map[string]sentence{
 	"After 1,000,000 one-shot keys and two idle periods: entries back to near 0, heap back within 20 %; the key that was used up before the flood is still refused during it.": floodOfKeys,
 	"Third refused; exactly one key in the store.":                                               routeTemplate,
 	"Request at 2100 allowed; the state of the old definition is ignored and expires by itself.": newWindow,
+	everyPath: lifetimes,
 	noKeyLeft: nothingLeft,
 	"Start-up check reports it; the configured fail policy decides requests; no silent use of node time.":                         noTime,
 	"policy closed admits 0 of 100; local admits at most the node's local capacity; open admits 100 and each is marked degraded.": silent,

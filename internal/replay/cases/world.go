@@ -51,7 +51,7 @@ func newWorld(c *Case) (*World, error) {
 		w.silent = w.silent || op == "store_pause"
 		w.alone = w.alone || w.silent || op == "script_flush" || op == "store_restart"
 	}
-	w.ends = c.ExpectText == noKeyLeft
+	w.ends = c.ExpectText == noKeyLeft || c.ExpectText == everyPath
 	if epoch == 0 && unit <= around {
 		w.base = around / unit * unit
 	}
