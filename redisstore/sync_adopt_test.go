@@ -211,3 +211,34 @@ func TestALeaseThatIsOver(t *testing.T) {
 		t.Errorf("%d used after a repetition, want 100", f.Used)
 	}
 }
+
+// What was lent of a window before it began counts in it for whoever asks first.
+func TestWhatWasLentAheadCounts(t *testing.T) {
+	s := newStage(t)
+	leased, exact := limit(t, escapement.FixedWindow, 100, time.Minute, time.Second), limit(t, escapement.FixedWindow, 100, time.Minute, 0)
+	late := plan(t, escapement.Limit{Name: "k", Algorithm: escapement.FixedWindow, Rate: escapement.Rate{Count: 100, Per: time.Minute}, Sync: time.Second, SyncMode: escapement.SyncDelayed})
+	w := newWire(leased)
+	for name, first := range map[string]func() int64{
+		"report": func() int64 { return s.collect(late, 1, 0).Remaining },
+		"claim":  func() int64 { d := s.take(exact, 0); return d.Remaining() },
+		"take":   func() int64 { d := s.take(exact, 10); return d.Remaining() + 10 },
+	} {
+		s.reset()
+		c := &syncCall{script: lendScript, more: leaseArgs, keys: []string{"k"}}
+		a := algo.Ask{Epoch: -1, Window: int64(s.now) / 60_000_000, Want: 50, WantNext: 30}
+		c.body = appendAsk(append(c.body, c.place(w)), w, &a)
+		s.run(c)
+		s.now += 60_000_000
+		if n := first(); n != 70 {
+			t.Errorf("%s: %d remain beside 30 that were lent ahead", name, n)
+		}
+		left := int64(70)
+		if name == "take" {
+			left = 60
+		}
+		if g := s.lend(leased, 100); granted(&g) != left {
+			t.Errorf("%s: %d granted then, want %d", name, granted(&g), left)
+		}
+		s.now += 60_000_000
+	}
+}
