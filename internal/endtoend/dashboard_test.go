@@ -34,8 +34,6 @@ type dashboard struct {
 var mayBeEmpty = map[string]string{
 	"escapement_clock_offset_seconds":      "not every machine knows the error of its clock",
 	"escapement_clock_error_bound_seconds": "not every machine knows the error of its clock",
-	"escapement_limit_overshoot_units":     "only a limit in delayed mode is told of it",
-	"escapement_sync_":                     "no limit here is delayed or leased",
 }
 
 func filled(query string) string {
