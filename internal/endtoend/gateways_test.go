@@ -34,19 +34,32 @@ func drillGateways(t *testing.T, args ...string) *drillReport {
 	return &r
 }
 
-// Where every request asks, two gateways admit the limit in each window of the store, and
-// the drill counts what they say and what arrived alike.
+// Two gateways in each mode: what was promised is kept whatever the machine does; how much of
+// the limit is used, and at how many calls, takes one that is not too busy.
 func TestDrillOfTwoGateways(t *testing.T) {
-	patiently(t, func() (problem string) {
-		r := drillGateways(t, "--mode", "exact", "--rate", "300", "--limit", "150", "--for", "3s")
-		// What was promised, whatever the machine does.
-		if r.Over != 0 || len(r.Second) != 3 || r.Keeping <= 0 {
-			t.Errorf("%+v", r)
-		}
-		// Calls of several requests are sent together when the machine is slow.
-		if len(r.Windows) != 3 || len(r.Problems) > 0 || r.Error != 0 || r.Calls < 75 || r.Calls > 165 {
-			return "the load fell behind, a window was not used up, or there was another number of calls"
-		}
-		return ""
-	})
+	for _, c := range []struct {
+		name        string
+		args        []string
+		least, most float64 // error_pct
+		calls       float64 // at most
+		rolling     bool
+	}{
+		{"exact", []string{"--mode", "exact"}, 0, 0, 165, false},
+		{"lease", []string{"--mode", "lease"}, -1, 0, 9, false},
+		{"lease, rolling", []string{"--mode", "lease", "--window", "rolling"}, -5, 0, 9, true},
+		{"delayed", []string{"--mode", "delayed"}, 5, 35, 9, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			patiently(t, func() (problem string) {
+				r := drillGateways(t, append(c.args, "--rate", "300", "--limit", "150", "--for", "3s")...)
+				if c.most == 0 && r.Over != 0 || c.rolling && r.OverSpan != 0 || r.Over > 100 || len(r.Second) != 3 || r.Keeping <= 0 {
+					t.Errorf("%+v", r)
+				}
+				if len(r.Windows) == 0 || len(r.Problems) > 0 || r.Error < c.least || r.Error > c.most || r.Calls > c.calls || r.Calls == 0 {
+					return "the load fell behind, a window was not used as it should be, or there were too many calls"
+				}
+				return ""
+			})
+		})
+	}
 }
