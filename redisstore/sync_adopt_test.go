@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -240,5 +241,20 @@ func TestWhatWasLentAheadCounts(t *testing.T) {
 			t.Errorf("%s: %d granted then, want %d", name, granted(&g), left)
 		}
 		s.now += 60_000_000
+	}
+}
+
+// Where scripts may not ask for the time, reports are taken and nothing is lent: who holds
+// it would never learn where the line is.
+func TestSyncsWithoutTheServersTime(t *testing.T) {
+	h := newHand(t)
+	s := h.open()
+	if g := lendAll(s, asks(plan(t, leased("lent", escapement.FixedWindow, 10)), 1, "k"))[0]; g.Outcome != escapement.NotRun || !errors.Is(g.Err, escapement.ErrStoreUnavailable) {
+		t.Errorf("a loan: %v, %v", g.Outcome, g.Err)
+	}
+	at := algo.Store(h.now.Load() / 1000)
+	r := collectAll(s, report(plan(t, reported("late", escapement.FixedWindow, 10)), "k", 1, 1, algo.Spent{Window: at, Units: 4}))[0]
+	if r.Outcome != escapement.Decided || r.Flushed.At != at || r.Flushed.Remaining != 6 {
+		t.Errorf("a report: %+v", r)
 	}
 }
