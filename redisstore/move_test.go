@@ -145,13 +145,11 @@ func TestAFailoverToAnotherClock(t *testing.T) {
 			drained := take(t, s, p, "k", 60)
 			r.Primary.Must(t, "WAIT", "1", "5000")
 			r.Failover(t)
-			var d escapement.Decision
-			redistest.Eventually(t, "the new primary decides", func() bool {
+			redistest.Eventually(t, "the new primary decides, and its clock is seen", func() bool {
 				a := one(t, s, escapement.Claim{Plan: p, Key: "k", Cost: 1})
-				if a.Outcome == escapement.Decided {
-					d = a.Parts[0]
-				}
-				return a.Outcome == escapement.Decided && s.Snapshot().Steps > 0
+				// A later correction, by less than a millisecond, may have been seen since.
+				last := s.Snapshot().Last
+				return a.Outcome == escapement.Decided && last > skew-time.Second && last < skew+time.Second
 			})
 			d, err := s.DecideOne(context.Background(), escapement.Claim{Plan: p, Key: "k", Mode: escapement.Peek})
 			if err != nil {
@@ -166,9 +164,6 @@ func TestAFailoverToAnotherClock(t *testing.T) {
 				a := one(t, s, escapement.Claim{Plan: p, Key: "k", Cost: 1})
 				return a.Outcome == escapement.Decided && a.Admitted
 			})
-			if snap := s.Snapshot(); snap.Last < skew-time.Second || snap.Last > skew+time.Second {
-				t.Errorf("the step seen is %v, want %v", snap.Last, skew)
-			}
 		})
 	}
 }
