@@ -329,7 +329,8 @@ func TestASteppedStoreLendsOnOneLine(t *testing.T) {
 			t.Fatalf("%v, %v", g.Outcome, g.Err)
 		}
 		received := clock.Mono()
-		if lo, hi, ok := m.Bounds(received); ok && (g.Grant.At < lo-100_000 || g.Grant.At > hi+100_000) {
+		lo, _, ok := m.Bounds(sent)
+		if _, hi, _ := m.Bounds(received); ok && (g.Grant.At < lo-100_000 || g.Grant.At > hi+100_000) {
 			t.Errorf("the answer is of %d, the line between %d and %d", g.Grant.At, lo, hi)
 		}
 		if !g.Grant.Held && m.Observe(sent, received, g.Grant.At) {
