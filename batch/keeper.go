@@ -23,6 +23,9 @@ func (k *keeper) Take(now algo.Mono, cost int64) (stamp int64, ok bool) {
 	return int64(window), ok
 }
 
+// Warm implements ledgers.Ledger.
+func (k *keeper) Warm() int64 { return k.count + k.left + int64(len(k.pending)) + int64(k.interval) }
+
 // Admit implements ledgers.Ledger.
 func (k *keeper) Admit(now algo.Mono, r *ledgers.Request) ledgers.Answer {
 	a := k.Ledger.Admit(now, &Request{Cost: r.Cost, Since: r.Since})

@@ -37,6 +37,11 @@ func (k *keeper) Withdraw(r *ledgers.Request) {
 	r.Queued = q.waiting
 }
 
+// Warm implements ledgers.Ledger.
+func (k *keeper) Warm() int64 {
+	return k.fixed.slots[0].window + k.fixed.slots[1].units + k.demand.requests + int64(k.cfg.Lease.Width) + int64(len(k.rolling.lots))
+}
+
 // Charge implements ledgers.Ledger: units are taken from what is held. What was spent in a
 // window that is over is dropped.
 func (k *keeper) Charge(now algo.Mono, units int64, at algo.Store) (stamp, charged int64) {

@@ -47,30 +47,31 @@ type Answer struct {
 	RetryAfter algo.Span // Refused: when it may be worth asking again, algo.Never for more than the limit
 }
 
-// Ledger is one instance's share of one key.
+// Ledger is one instance's share of one key. What most requests touch stands first and
+// close together: with many keys a decision costs what it has to fetch.
 type Ledger struct {
-	cfg      Config
-	interval algo.Mono
-	line     algo.Mapping
-	demand   demand
-	fixed    fixed
-	rolling  rolling
+	line      algo.Mapping
+	fixed     fixed
+	demand    demand // its counters first
+	available int64  // at the store, when it last answered
+	ticking   bool
+	urgent    bool // a request needs an Ask now
+	inFlight  bool
+	scarce    bool // fewer units than holders
+	cfg       Config
+	rolling   rolling
 
-	ticking  bool
+	interval algo.Mono
 	tickAt   algo.Mono
 	lastTick algo.Mono
-	extras   int  // left until the next tick
-	urgent   bool // a request needs an Ask now
-	inFlight bool
+	extras   int // left until the next tick
 	sent     algo.Mono
 	waiting  int64 // units of the requests that wait
 
-	rtt       algo.Mono
-	dryUntil  algo.Mono // the store has nothing worth asking for before
-	available int64     // at the store, when it last answered
-	epoch     int64     // of the last registration
-	lastRate  int64
-	scarce    bool // fewer units than holders
+	rtt      algo.Mono
+	dryUntil algo.Mono // the store has nothing worth asking for before
+	epoch    int64     // of the last registration
+	lastRate int64
 
 	failures int
 	retryAt  algo.Mono

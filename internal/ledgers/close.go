@@ -29,13 +29,14 @@ func (s *Store[L, M, R, P]) close(ctx context.Context) error {
 		if len(list) == 0 {
 			return nil
 		}
+		pause := 50 * time.Millisecond
 		if len(unsaid) == 0 {
-			continue
+			pause = 0
 		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %d keys could not say what they hold or counted: %w", escapement.ErrStoreUnavailable, len(list), context.Cause(ctx))
-		case <-time.After(50 * time.Millisecond):
+		case <-time.After(pause):
 		}
 	}
 }

@@ -71,6 +71,9 @@ type Ledger[L, M, R any] interface {
 	// Retime changes when the ledger syncs, from its next tick on.
 	Retime(now algo.Mono, interval algo.Span, phase algo.Mono)
 
+	// Warm has the processor fetch what Take needs. A reading of the clock waits for what
+	// is being read, but can be waited for at the same time. The result means nothing.
+	Warm() int64
 	// Take takes cost if that can be decided here and now, and otherwise changes nothing.
 	Take(now algo.Mono, cost int64) (stamp int64, ok bool)
 	// Admit decides a request that Take did not take, or lets it wait.

@@ -95,7 +95,7 @@ func (s *Store[L, M, R, P]) open(sh *shard[L], l *limit, hash uint64, p *escapem
 	if sh.closed {
 		return nil, errClosed
 	}
-	e := sh.find(hash, l, key)
+	e := sh.find(hash)
 	if e != nil {
 		return s.replan(sh, e, p), nil
 	}

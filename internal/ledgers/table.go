@@ -8,13 +8,14 @@ import (
 )
 
 // entry is a key with its ledger. All but the identity is guarded by the shard's lock.
+// What most requests touch stands first.
 type entry[L any] struct {
-	ledger L
 	plan   *escapement.Plan
+	queued bool // in the heap of its shard, or among what is due
+	urgent bool // on the list of those a request waits at
+	aged   bool // idle when last looked at
+	ledger L
 
-	queued   bool // in the heap of its shard, or among what is due
-	urgent   bool // on the list of those a request waits at
-	aged     bool // idle when last looked at
 	waiters  []*waiter
 	interval algo.Span
 	phase    algo.Mono
@@ -50,8 +51,9 @@ type alarm[L any] struct {
 
 func (sh *shard[L]) home(hash uint64) int { return int(hash>>32) & (len(sh.slots) - 1) }
 
-// find is the entry of a key, nil if there is none.
-func (sh *shard[L]) find(hash uint64, l *limit, key string) *entry[L] {
+// find is the entry of a key, nil if there is none. As in memory, a hash is a key: it has
+// 64 bits and a seed that nobody knows.
+func (sh *shard[L]) find(hash uint64) *entry[L] {
 	if len(sh.slots) == 0 {
 		return nil
 	}
@@ -60,7 +62,7 @@ func (sh *shard[L]) find(hash uint64, l *limit, key string) *entry[L] {
 		if s.e == nil {
 			return nil
 		}
-		if s.hash == hash && s.e.limit == l && s.e.key == key {
+		if s.hash == hash {
 			return s.e
 		}
 	}

@@ -18,7 +18,8 @@ func (s *Store[L, M, R, P]) TakeOne(ctx context.Context, p *escapement.Plan, key
 	h := s.hash(l, key)
 	sh := s.shard(h)
 	sh.mu.Lock()
-	if e := sh.find(h, l, key); e != nil && e.plan == p {
+	if e := sh.find(h); e != nil && e.plan == p {
+		P(&e.ledger).Warm()
 		now := s.now()
 		if stamp, ok := P(&e.ledger).Take(now, cost); ok {
 			v := P(&e.ledger).Verdict(p.Core(), now, Said{Admitted: true, Stamp: stamp, Units: cost})
@@ -113,7 +114,7 @@ func (s *Store[L, M, R, P]) peek(ctx context.Context, l *limit, h uint64, p *esc
 	what := Said{Admitted: true, None: true, Units: c.Cost}
 	for range 2 {
 		sh.mu.Lock()
-		e := sh.find(h, l, c.Key)
+		e := sh.find(h)
 		now := s.now()
 		if e != nil && P(&e.ledger).Told(now) {
 			what.Admitted = c.Cost <= P(&e.ledger).Remaining()
@@ -158,7 +159,7 @@ func (s *Store[L, M, R, P]) takeHere(l *limit, h uint64, p *escapement.Plan, key
 	sh := s.shard(h)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	e := sh.find(h, l, key)
+	e := sh.find(h)
 	if e == nil || e.plan != p || most == 0 {
 		return escapement.Decision{}, false
 	}
@@ -219,7 +220,7 @@ func (s *Store[L, M, R, P]) refund(l *limit, h uint64, p *escapement.Plan, c esc
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	now := s.now()
-	if e := sh.find(h, l, c.Key); e != nil {
+	if e := sh.find(h); e != nil {
 		back := P(&e.ledger).PutBack(now, c.Receipt.At, c.Receipt.Units)
 		return escapement.Decide(p, P(&e.ledger).Verdict(p.Core(), now, Said{Admitted: true, None: true, Units: back}), s.cfg.Basis)
 	}
@@ -239,7 +240,7 @@ func (s *Store[L, M, R, P]) stands(l *limit, h uint64, p *escapement.Plan, key s
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	now := s.now()
-	if e := sh.find(h, l, key); e != nil {
+	if e := sh.find(h); e != nil {
 		return escapement.Decide(p, P(&e.ledger).Verdict(p.Core(), now, Said{Admitted: true, None: true}), s.cfg.Basis)
 	}
 	return s.nothing(l, h, p, now)
