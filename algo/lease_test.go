@@ -29,7 +29,7 @@ func TestLeaseOfAPlan(t *testing.T) {
 		{Params{Algorithm: FixedWindow, Count: 500, Per: 1_000_000}, 19_999, "interval", 0, 0},
 		{Params{Algorithm: FixedWindow, Count: 1 << 32, Per: 1_000_000}, 200_000, "count", 0, 0},
 		{Params{Algorithm: FixedWindow, Count: 500, Per: 1_000_000, FirstUse: true}, 200_000, "align", 0, 0},
-		{Params{Algorithm: TokenBucket, Count: 500, Per: 1_000_000}, 200_000, "algorithm", 0, 0},
+		{Params{Algorithm: Pacing, Count: 500, Per: 1_000_000}, 200_000, "algorithm", 0, 0},
 		{Params{Algorithm: RollingWindow, Count: 500, Per: 1_000_000}, 500_000, "", 3907, 256},
 		{Params{Algorithm: RollingWindow, Count: 500, Per: 1_000_000}, 500_001, "interval", 0, 0},
 		{Params{Algorithm: RollingWindow, Count: 5, Per: 10_000_000}, 200_000, "", 78_125, 128},
@@ -47,7 +47,7 @@ func TestLeaseOfAPlan(t *testing.T) {
 			}
 			continue
 		}
-		if want := (Lease{tt.q.Count, tt.q.Per, tt.interval, tt.width, tt.buckets}); err != nil || l != want {
+		if want := (Lease{Count: tt.q.Count, Per: tt.q.Per, Interval: tt.interval, Width: tt.width, Buckets: tt.buckets}); err != nil || l != want {
 			t.Errorf("%+v every %d: %+v, %v, want %+v", tt.q, tt.interval, l, err, want)
 		}
 	}

@@ -36,21 +36,25 @@ func (p *Plan) Rolled(r Rolled) Verdict {
 	return Verdict{Admitted: r.Admitted, plan: p, now: r.Now, units: r.Units, delay: r.Delay, none: r.None, at: r.Free, a: r.InUse, b: int64(r.Wait)}
 }
 
-// Told is what is known of a fixed_window or a sliding_window that is counted elsewhere,
-// when this process decided from what it was told.
+// Told is what is known of a bucket, a fixed_window or a sliding_window that is counted
+// elsewhere, when this process decided from what it was told.
 type Told struct {
 	Admitted  bool
 	Now       Store // an instant of the window
-	Start     Store // of the window that the units count in
+	Start     Store // of the window that the units count in; a bucket has none
 	Units     int64 // asked for or taken
 	Remaining int64 // right after the decision, as far as it is known
-	Wait      Span  // of a refusal; zero: until the window ends
+	Wait      Span  // of a refusal; zero: until the window ends, or what remains has filled up
 	None      bool  // nothing was taken: a peek, a refund
 }
 
-// Told makes the verdict of a window that is counted elsewhere. Its receipt names the
-// start of the window.
+// Told makes the verdict of what is counted elsewhere. The receipt of a window names its
+// start.
 func (p *Plan) Told(t Told) Verdict {
+	if p.bucketLike() {
+		return Verdict{Admitted: t.Admitted, plan: p, none: t.None, told: !t.Admitted && t.Wait > 0, now: t.Now, units: t.Units,
+			at: p.grid(t.Now), a: p.full - max(0, min(t.Remaining, p.count))*p.p, b: int64(t.Wait)}
+	}
 	return Verdict{Admitted: t.Admitted, plan: p, none: t.None, told: true, now: t.Now, units: t.Units,
 		at: t.Start, a: p.count - min(t.Remaining, p.count), b: int64(t.Wait)}
 }

@@ -7,7 +7,7 @@ type Verdict struct {
 
 	plan  *Plan
 	none  bool // nothing was taken: a peek or a refund
-	told  bool // of a window that is counted elsewhere (Plan.Told): a is units in use, b the wait of a refusal
+	told  bool // of what is counted elsewhere (Plan.Told): of a window a is units in use; b is the wait of a refusal
 	now   Store
 	units int64 // asked for or taken
 	delay Span  // until the units count as taken; negative for a charge of the past

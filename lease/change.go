@@ -11,11 +11,15 @@ func (l *Ledger) Retime(now algo.Mono, interval algo.Span, phase algo.Mono) {
 	}
 }
 
-// Relend goes on under another count. It reports false, and changes nothing, if anything
-// else about the lease is different: what is held would mean something else.
+// Relend goes on under another count, a bucket under another rate and burst as well. It
+// reports false, and changes nothing, if anything else about the lease is different: what
+// is held would mean something else.
 func (l *Ledger) Relend(to algo.Lease) bool {
 	same := l.cfg.Lease
 	same.Count, same.Interval = to.Count, to.Interval
+	if same.IsBucket() && to.IsBucket() {
+		same.Per, same.N, same.P, same.Tick = to.Per, to.N, to.P, to.Tick
+	}
 	if same != to {
 		return false
 	}

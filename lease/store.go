@@ -47,14 +47,10 @@ func NewStore(lender escapement.Lender, exact escapement.Store, opts Options) *S
 	})}
 }
 
-// longest is how far the interval of a plan may stretch: a use must be reported before its
-// release is promised to others.
+// longest is how far the interval of a plan may stretch.
 func longest(p *escapement.Plan) algo.Span {
 	l, _ := p.Lease()
-	if l.Width > 0 {
-		return l.Per / 2
-	}
-	return l.Per
+	return l.Longest()
 }
 
 // lend is a call to the lender.
