@@ -6,12 +6,14 @@ package algo
 type FixedLease struct {
 	At          Store // the latest instant seen; time before it counts as it
 	Given, Next int64
+	Ver         int64 // see missing
 	Demand      Demand
 }
 
 // SyncFixed answers an ask about fixed windows. An Available of zero means: nothing
 // before Free.
 func (l *Lease) SyncFixed(r *FixedLease, now Store, a *Ask) Grant {
+	fresh := r.At == 0
 	now = max(now, r.At)
 	w, was := int64(now)/int64(l.Per), int64(r.At)/int64(l.Per)
 	switch {
@@ -23,11 +25,19 @@ func (l *Lease) SyncFixed(r *FixedLease, now Store, a *Ask) Grant {
 	r.At = now
 	g := Grant{At: now, Window: w, Free: Store(w+1) * Store(l.Per)}
 	if a.Exact > 0 {
+		given := int64(0)
 		if g.Admitted = a.Exact <= l.Count-r.Given; g.Admitted {
-			r.Given += a.Exact
+			given = a.Exact
 		}
-		g.Available = l.Count - r.Given
+		r.Given += given
+		g.Available, g.Ver = max(0, l.Count-r.Given), lent(&r.Ver, given)
 		return g
+	}
+	if g.Lost = missing(&r.Ver, fresh, a); g.Lost > 0 && l.Fence {
+		r.Given = max(r.Given, l.Count)
+		if g.Free-now <= Store(2*l.Interval) {
+			r.Next = max(r.Next, l.Count)
+		}
 	}
 	n, sum := l.register(&r.Demand, now, a)
 	s := split{n: n, rate: min(max(0, a.Rate), 10*l.Count), sum: sum, last: r.Demand.LastNumber}
@@ -35,6 +45,7 @@ func (l *Lease) SyncFixed(r *FixedLease, now Store, a *Ask) Grant {
 	switch {
 	case a.Window == w:
 		r.Given -= min(max(0, a.Return), r.Given)
+		r.Given += min(max(0, a.Spent), MaxInt-r.Given)
 	case a.Window == w-1 && a.Window >= 0: // sent just before the boundary
 		want, have, next, haveNext = next, haveNext, 0, 0
 	default:
@@ -44,6 +55,7 @@ func (l *Lease) SyncFixed(r *FixedLease, now Store, a *Ask) Grant {
 	r.Given += g.Units
 	g.Next = l.quota(next, l.Count-r.Next, haveNext, s)
 	r.Next += g.Next
-	g.Available, g.Instances, g.Epoch, g.Share = l.Count-r.Given, n, r.Demand.Epoch, millionths(s.rate, sum)
+	g.Available, g.Instances, g.Epoch, g.Share = max(0, l.Count-r.Given), n, r.Demand.Epoch, millionths(s.rate, sum)
+	g.Ver = lent(&r.Ver, g.Units+g.Next)
 	return g
 }

@@ -18,7 +18,7 @@ func anyAsk(t *rapid.T) *Ask {
 	})
 	amounts := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Amount { return Amount{number.Draw(t, "bucket"), number.Draw(t, "units")} }), 0, 6)
 	return &Ask{Exact: max(0, number.Draw(t, "exact")-1990), Rate: number.Draw(t, "rate"), Epoch: number.Draw(t, "epoch"), LastRate: number.Draw(t, "last"),
-		Window: number.Draw(t, "window"), Return: number.Draw(t, "return"), Want: number.Draw(t, "want"), WantNext: number.Draw(t, "next"),
+		Window: number.Draw(t, "window"), Return: number.Draw(t, "return"), Spent: number.Draw(t, "spent"), Ver: number.Draw(t, "version"), Want: number.Draw(t, "want"), WantNext: number.Draw(t, "next"),
 		Have: number.Draw(t, "have"), HaveNext: number.Draw(t, "have next"), Past: Store(number.Draw(t, "past")), Settle: amounts.Draw(t, "settle"),
 		Used: amounts.Draw(t, "used"), Base: number.Draw(t, "base"), Horizon: number.Draw(t, "horizon"), Upto: number.Draw(t, "upto"), Carry: number.Draw(t, "carry")}
 }
@@ -27,8 +27,9 @@ func anyAsk(t *rapid.T) *Ask {
 func TestHostileAsks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		count := rapid.OneOf(rapid.Int64Range(1, 1000), rapid.Just[int64](MaxLease)).Draw(t, "count")
-		fixed := Lease{Count: count, Per: 1000, Interval: 200}
-		rolling := Lease{Count: count, Per: 1000, Interval: 200, Width: 100, Buckets: 10}
+		fence := rapid.Bool().Draw(t, "fence")
+		fixed := Lease{Count: count, Per: 1000, Interval: 200, Fence: fence}
+		rolling := Lease{Count: count, Per: 1000, Interval: 200, Width: 100, Buckets: 10, Fence: fence}
 		var f FixedLease
 		var r RollingLease
 		now := Store(0)
@@ -36,7 +37,7 @@ func TestHostileAsks(t *testing.T) {
 			now = max(0, now+Store(rapid.Int64Range(-500, 1500).Draw(t, "step")))
 			a := anyAsk(t)
 			g := fixed.SyncFixed(&f, now, a)
-			if g.Units < 0 || g.Next < 0 || f.Given < 0 || f.Given > count || f.Next < 0 || f.Next > count {
+			if g.Units < 0 || g.Next < 0 || f.Given < 0 || f.Given > MaxInt || g.Units > 0 && f.Given > count || g.Available < 0 || f.Ver < 1 || f.Ver > MaxInt || f.Next < 0 || f.Next > count {
 				t.Fatalf("fixed: %+v leaves %+v, granted %+v", a, f, g)
 			}
 			g = rolling.SyncRolling(&r, now, a)

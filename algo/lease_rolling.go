@@ -22,6 +22,7 @@ type RollingLease struct {
 	Promised int64   // the sum of From
 	Furthest int64   // the last bucket in From, or one that has passed
 	Demand   Demand
+	Ver      int64 // see missing
 }
 
 func (l *Lease) place(bucket int64) int64 {
@@ -49,17 +50,23 @@ func (l *Lease) advance(r *RollingLease, now Store) (bucket int64) {
 // SyncRolling answers an ask about a rolling window. If it grants nothing, Free says
 // when there may be something again.
 func (l *Lease) SyncRolling(r *RollingLease, now Store, a *Ask) Grant {
+	fresh := r.At == 0
 	now = max(now, r.At)
 	J := l.advance(r, now)
 	if a.Exact > 0 {
 		return l.exact(r, J, a)
+	}
+	lost := missing(&r.Ver, fresh, a)
+	if lost > 0 && l.Fence {
+		last := J + min(max(1, a.Horizon), l.Buckets)
+		l.charge(r, last, max(0, l.Count-r.Charged[l.place(last)]))
 	}
 	l.settle(r, J, a)
 	n, sum := l.register(&r.Demand, now, a)
 	s := split{n: n, rate: min(max(0, a.Rate), 10*l.Count), sum: sum, last: r.Demand.LastNumber}
 	free, release := l.outlook(r, J, min(max(1, a.Horizon), l.Buckets))
 	x, carry := l.parts(a, J, free, release, s)
-	g := Grant{At: now, Epoch: r.Demand.Epoch, Instances: n, Share: millionths(s.rate, sum), Carry: carry}
+	g := Grant{At: now, Epoch: r.Demand.Epoch, Instances: n, Share: millionths(s.rate, sum), Carry: carry, Lost: lost}
 	expiry, given := J+int64(len(x))-1, int64(0)
 	for k, units := range x {
 		if units <= 0 {
@@ -74,6 +81,7 @@ func (l *Lease) SyncRolling(r *RollingLease, now Store, a *Ask) Grant {
 		}
 	}
 	l.charge(r, expiry, given)
+	g.Ver = lent(&r.Ver, given)
 	g.Upto, g.Available = expiry, max(0, free[0]-x[0])
 	if g.Available == 0 {
 		g.Free = l.freeAfter(r, J, free, given)
@@ -89,6 +97,7 @@ func (l *Lease) exact(r *RollingLease, J int64, a *Ask) Grant {
 		given = a.Exact
 		l.charge(r, J, given)
 	}
+	g.Ver = lent(&r.Ver, given)
 	if g.Available = max(0, free[0]-given); g.Available == 0 {
 		g.Free = l.freeAfter(r, J, free, given)
 	}
