@@ -4,17 +4,22 @@ import "fmt"
 
 // Leases: the store hands out quota in advance, a unit is charged when it is handed out,
 // and a holder admits only against what it holds. So the network, the number of holders
-// and their clocks decide how much is left unused, and never how much is admitted: at
-// most Count in a window. lease_fixed.go and lease_rolling.go hold the two records.
+// and their clocks decide how much is left unused, and never how much is admitted: what
+// the limit promises. lease_fixed.go, lease_rolling.go and lease_bucket.go hold the records.
 
-// Lease is a window limit whose quota is handed out in advance.
+// Lease is a limit whose quota is handed out in advance.
 type Lease struct {
-	Count    int64 // units per window
-	Per      Span
+	Count    int64 // units per window; token_bucket, gcra: the burst
+	Per      Span  // token_bucket, gcra: in which Count units come back
 	Interval Span  // between two syncs of one holder
 	Fence    bool  // a record that has lost writes lends nothing while what they promised may be in use
-	Width    Span  // of a bucket of a rolling window; 0: fixed windows, aligned to the epoch
-	Buckets  int64 // in a rolling window
+	Width    Span  // of a bucket of time; 0: fixed windows, aligned to the epoch
+	Buckets  int64 // in a rolling window; token_bucket, gcra: as far ahead as quota goes
+
+	// token_bucket, gcra: a unit is P credits, and N of them come back each Tick. Of a
+	// window they are 0.
+	N, P int64
+	Tick Span
 }
 
 // MaxLease is the largest count that can be leased.
@@ -25,7 +30,8 @@ const MinLeaseInterval Span = 20_000
 
 // Lease makes the lease of a plan. Fixed windows must be aligned to the epoch, since
 // the next one is handed out before it begins; a sliding_window is leased as a
-// rolling_window, which promises more. The error is a *LimitError.
+// rolling_window, which promises more; a bucket must hold what comes back between two
+// syncs. The error is a *LimitError.
 func (p *Plan) Lease(interval Span) (Lease, error) {
 	l := Lease{Count: p.count, Per: p.per, Interval: interval, Width: p.width, Buckets: p.buckets}
 	bad := func(field, problem, hint string) (Lease, error) {
@@ -47,8 +53,10 @@ func (p *Plan) Lease(interval Span) (Lease, error) {
 			l.Width = Span(ceilDiv(int64(p.per), n))
 			l.Buckets = ceilDiv(int64(p.per), int64(l.Width))
 		}
-	case TokenBucket, GCRA, Pacing:
-		return bad("algorithm", p.algorithm.String()+" cannot be leased", "use fixed_window or rolling_window")
+	case TokenBucket, GCRA:
+		return p.leaseBucket(interval)
+	case Pacing:
+		return bad("algorithm", p.algorithm.String()+" cannot be leased", "use token_bucket, fixed_window or rolling_window")
 	}
 	if p.count > MaxLease {
 		return bad("count", "too large to be leased", fmt.Sprintf("use at most %d", int64(MaxLease)))
