@@ -29,15 +29,16 @@ local reset = {}
 -- head is the first line of a record. Windows, whose own instant is their start, say
 -- besides when they were written.
 local function head(s, p, now)
-  if s.b then return format('1 %016d %016d %016d %016d %s', s.at, s.a, s.b, max(now, s.at), p.text) end
-  if p.kind == 'f' then return format('1 %016d %016d %016d %s', s.at, s.a, max(now, s.at), p.text) end
+  if s.b then return format('1 %016d %016d %016d %016d %s', s.at, s.a, s.b, now, p.text) end
+  if p.kind == 'f' then return format('1 %016d %016d %016d %s', s.at, s.a, now, p.text) end
   return format('1 %016d %016d %s', s.at, s.a, p.text)
 end
 
 -- save writes a state under its plan. Expiry only collects what is as good as new.
 local function save(key, s, p, now, margin)
-  local left = max(0, min(INSTANT, reset[p.kind](p, s, max(now, s.at))))
-  local text = head(s, p, now)
+  if now < s.at then now = s.at end
+  local left, text = reset[p.kind](p, s, now), head(s, p, now)
+  if left < 0 then left = 0 elseif left > INSTANT then left = INSTANT end
   if s.ring then text = text .. '\n' .. s.ring end
   call('SET', key, text, 'PX', format('%d', left / 1000 + 1 + margin))
 end
