@@ -47,6 +47,11 @@ func (l *Ledger) ask(now algo.Mono, tick bool) algo.Ask {
 		l.fixed.fill(&a, l.cfg.Lease.Per, f, l.position(now), tick)
 	}
 	a.Want = max(a.Want, least)
+	l.report(&a, false)
+	l.confine(&a, now)
+	if l.ver > 0 && now-l.verAt <= algo.Mono(l.cfg.Lease.Per)*1000 {
+		a.Ver = l.ver // a record lives at least a window longer
+	}
 	return a
 }
 
@@ -88,7 +93,10 @@ func (l *Ledger) position(now algo.Mono) position {
 // to be asked about again.
 func (l *Ledger) Absorb(now algo.Mono, g *algo.Grant) {
 	l.inFlight = false
+	l.hear(now, g)
 	l.failures, l.retryAt = 0, 0
+	l.ver, l.verAt = g.Ver, now
+	l.lost += g.Lost
 	if !g.Held && l.line.Observe(l.sent, now, g.At) {
 		// What is held was granted on a line that is no more.
 		l.fixed.reset()
@@ -147,7 +155,8 @@ func (l *Ledger) Leave(now algo.Mono) (ask algo.Ask, send bool) {
 	l.demand, l.waiting = demand{}, 0
 	l.ticking, l.inFlight, l.sent = false, true, now
 	ask = l.ask(now, true)
+	l.report(&ask, true)
 	l.fixed.reset()
-	l.rolling.lots = nil
+	l.rolling.lots, l.share.owed = nil, nil
 	return ask, true
 }

@@ -16,7 +16,7 @@ func (l *Ledger) Retime(now algo.Mono, interval algo.Span, phase algo.Mono) {
 // is held would mean something else.
 func (l *Ledger) Relend(to algo.Lease) bool {
 	same := l.cfg.Lease
-	same.Count, same.Interval = to.Count, to.Interval
+	same.Count, same.Interval, same.Fence = to.Count, to.Interval, to.Fence
 	if same.IsBucket() && to.IsBucket() {
 		same.Per, same.N, same.P, same.Tick = to.Per, to.N, to.P, to.Tick
 	}
@@ -44,15 +44,23 @@ func (l *Ledger) Usable(now algo.Mono) int64 {
 // go back to the store with the next tick, unless their use was reported already. Never
 // more comes back than was taken here.
 func (l *Ledger) PutBack(now algo.Mono, at algo.Store, units int64) int64 {
+	stamp := int64(at) / int64(l.cfg.Lease.Per)
 	if l.isRolling() {
-		return l.rolling.putBack(int64(at)/int64(l.cfg.Lease.Width), units)
+		stamp = int64(at) / int64(l.cfg.Lease.Width)
+	}
+	alone := l.share.putBack(stamp, units)
+	return alone + l.putBack(now, stamp, units-alone)
+}
+
+func (l *Ledger) putBack(now algo.Mono, stamp, units int64) int64 {
+	if l.isRolling() {
+		return l.rolling.putBack(stamp, units)
 	}
 	lo, _, known := l.line.Bounds(now)
-	window := int64(at) / int64(l.cfg.Lease.Per)
-	if !known || window < int64(lo)/int64(l.cfg.Lease.Per) {
+	if !known || stamp < int64(lo)/int64(l.cfg.Lease.Per) {
 		return 0
 	}
-	return l.fixed.putBack(window, units)
+	return l.fixed.putBack(stamp, units)
 }
 
 // Line is the middle of where the store's line may be.

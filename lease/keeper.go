@@ -12,14 +12,18 @@ type keeper struct{ Ledger }
 // Open implements ledgers.Ledger.
 func (k *keeper) Open(p *escapement.Plan, s ledgers.Setting) {
 	l, _ := p.Lease()
-	k.Ledger = *New(Config{Lease: l, Phase: s.Phase, MaxWait: s.MaxWait})
+	k.Ledger = *New(Config{Lease: l, Phase: s.Phase, MaxWait: s.MaxWait, Share: p.Limit().OnFailure == escapement.LocalShare})
 	k.Retime(0, s.Interval, s.Phase)
 }
 
 // Replan implements ledgers.Ledger.
 func (k *keeper) Replan(p *escapement.Plan) bool {
 	l, ok := p.Lease()
-	return ok && k.Relend(l)
+	if !ok || !k.Relend(l) {
+		return false
+	}
+	k.cfg.Share = p.Limit().OnFailure == escapement.LocalShare
+	return true
 }
 
 // Admit implements ledgers.Ledger.
@@ -27,7 +31,7 @@ func (k *keeper) Admit(now algo.Mono, r *ledgers.Request) ledgers.Answer {
 	q := Request{Cost: r.Cost, Since: r.Since, counted: r.Counted, waiting: r.Queued}
 	a := k.Ledger.Admit(now, &q)
 	r.Counted, r.Queued = q.counted, q.waiting
-	return ledgers.Answer{Verdict: ledgers.Verdict(a.Verdict), Stamp: a.Window, Until: a.Until, RetryAfter: a.RetryAfter}
+	return ledgers.Answer{Verdict: ledgers.Verdict(a.Verdict), Stamp: a.Window, Until: a.Until, RetryAfter: a.RetryAfter, Fallback: a.Fallback, Send: a.Send}
 }
 
 // Withdraw implements ledgers.Ledger.
@@ -42,20 +46,24 @@ func (k *keeper) Warm() int64 {
 	return k.fixed.slots[0].window + k.fixed.slots[1].units + k.demand.requests + int64(k.cfg.Lease.Width) + int64(len(k.rolling.lots))
 }
 
-// Charge implements ledgers.Ledger: units are taken from what is held. What was spent in a
-// window that is over is dropped.
+// Charge implements ledgers.Ledger: units are taken from what is held, and the rest is
+// reported later if the store is away. What was spent in a window that is over is dropped.
 func (k *keeper) Charge(now algo.Mono, units int64, at algo.Store) (stamp, charged int64) {
 	line, known := k.Line(now)
 	if !known || at != 0 && k.window(at) != k.window(line) {
 		return 0, 0
 	}
-	if units = min(units, k.Usable(now)); units == 0 {
-		return 0, 0
+	if held := min(units, k.Usable(now)); held > 0 {
+		if s, ok := k.Take(now, held); ok {
+			stamp, charged = s, held
+		}
 	}
-	if stamp, ok := k.Take(now, units); ok {
-		return stamp, units
+	if charged < units {
+		if s, ok := k.SpendAlone(now, units-charged); ok {
+			stamp, charged = s, units
+		}
 	}
-	return 0, 0
+	return stamp, charged
 }
 
 // window is the fixed window of an instant; of a rolling one any recent instant will do.
@@ -73,7 +81,11 @@ func (k *keeper) Told(now algo.Mono) bool {
 }
 
 // Figures implements ledgers.Ledger.
-func (k *keeper) Figures() ledgers.Figures { return ledgers.Figures{Count: k.cfg.Lease.Count} }
+func (k *keeper) Figures() ledgers.Figures {
+	f := ledgers.Figures{Count: k.cfg.Lease.Count, Lost: k.lost}
+	k.lost = 0
+	return f
+}
 
 // Verdict implements ledgers.Ledger. The instant of a decision lies in the window or the
 // bucket that its units are charged to.
@@ -96,6 +108,9 @@ func (k *keeper) Verdict(core *algo.Plan, now algo.Mono, s ledgers.Said) algo.Ve
 		if start := algo.Store(s.Stamp) * algo.Store(p.Width); at < start {
 			at, bucket = start, s.Stamp
 		}
+	}
+	if p.IsBucket() {
+		return core.Told(algo.Told{Admitted: s.Admitted, None: s.None, Now: at, Units: s.Units, Remaining: k.Remaining(), Wait: s.Wait})
 	}
 	r := algo.Rolled{Admitted: s.Admitted, None: s.None, Now: at, Units: s.Units, InUse: max(0, p.Count-k.Remaining()), Wait: s.Wait}
 	if r.InUse > 0 {

@@ -9,6 +9,7 @@ type Config struct {
 	Extras  int       // asks that requests may cause between two ticks, below 0 none but the first of a silent key; zero means 4
 	MaxWait algo.Mono // the longest a request waits for quota; zero means 20 ms
 	SkipDry bool      // fixed windows: no ticks while the store has nothing until the window ends
+	Share   bool      // while the store does not answer: admit this instance's part of the limit
 }
 
 // Defaults of a Config.
@@ -36,7 +37,7 @@ const (
 	Refused     Verdict = iota
 	Admitted            // its cost is spent
 	Waiting             // to be asked about again: after the next Absorb or Failed, and at Answer.Until
-	Unavailable         // nothing is held and the store does not answer: the policy for failures decides
+	Unavailable         // nothing is held, the store does not answer, and no part is known: the policy for failures decides
 )
 
 // Answer is what a ledger says to a request.
@@ -45,6 +46,8 @@ type Answer struct {
 	Window     int64     // Admitted: the fixed window or the bucket it was charged to
 	Until      algo.Mono // Waiting
 	RetryAfter algo.Span // Refused: when it may be worth asking again, algo.Never for more than the limit
+	Fallback   bool      // Admitted, Refused: by this instance's part of the limit, the store does not answer
+	Send       bool      // Admitted: Poll has something to send
 }
 
 // Ledger is one instance's share of one key. What most requests touch stands first and
@@ -75,6 +78,10 @@ type Ledger struct {
 
 	failures int
 	retryAt  algo.Mono
+	share    share
+	ver      int64 // of the record, when it answered last
+	verAt    algo.Mono
+	lost     int64 // by how much records were behind it, until Figures asks
 }
 
 // New makes a ledger that holds nothing.
@@ -102,7 +109,8 @@ func (l *Ledger) Admit(now algo.Mono, r *Request) Answer {
 		l.arm(now)
 		l.demand.arrive(r.Cost)
 	}
-	if r.waiting {
+	asked := r.waiting
+	if asked {
 		r.waiting = false
 		l.waiting -= r.Cost
 	}
@@ -110,10 +118,23 @@ func (l *Ledger) Admit(now algo.Mono, r *Request) Answer {
 	if ok {
 		return Answer{Verdict: Admitted, Window: stamp}
 	}
+	if l.failures > 1 {
+		if stamp, ok := l.partly(now, r.Cost); ok {
+			a := Answer{Verdict: Admitted, Window: stamp, Fallback: true}
+			if now >= l.retryAt && !l.inFlight && !l.urgent && l.extras > 0 {
+				l.extras--
+				l.urgent, a.Send = true, true
+			}
+			return a
+		}
+	}
 	last := r.Since + l.cfg.MaxWait
 	if now < last && r.Cost <= l.cfg.Lease.Count {
 		switch {
-		case crossing > 0:
+		case l.isRolling() && asked && crossing > 0:
+			// It came in answer to an ask.
+			return l.wait(r, min(last, now+crossing))
+		case !l.isRolling() && crossing > 0:
 			// After a silence the bounds are wide; a round trip narrows them.
 			if crossing > 2*l.rtt && !l.inFlight && !l.urgent && now >= l.retryAt && l.extras > 0 {
 				l.extras--
@@ -130,7 +151,7 @@ func (l *Ledger) Admit(now algo.Mono, r *Request) Answer {
 		}
 	}
 	if l.failures > 0 {
-		return Answer{Verdict: Unavailable, RetryAfter: l.retryAfter(now, r.Cost)}
+		return l.alone(now, r.Cost)
 	}
 	return Answer{Verdict: Refused, RetryAfter: l.retryAfter(now, r.Cost)}
 }
@@ -172,15 +193,14 @@ func (l *Ledger) retryAfter(now algo.Mono, cost int64) algo.Span {
 }
 
 // take spends cost if so much is certainly valid now. crossing is not zero while it
-// cannot be said which fixed window it is: how long that takes.
+// cannot be said which window or bucket it is: how long that takes.
 func (l *Ledger) take(now algo.Mono, cost int64) (stamp int64, crossing algo.Mono, ok bool) {
 	lo, hi, known := l.line.Bounds(now)
 	if !known {
 		return 0, 0, false
 	}
 	if l.isRolling() {
-		stamp, ok = l.rolling.take(&l.cfg.Lease, lo, hi, cost)
-		return stamp, 0, ok
+		return l.rolling.take(&l.cfg.Lease, lo, hi, cost)
 	}
 	return l.fixed.take(l.cfg.Lease.Per, lo, hi, cost)
 }
@@ -230,7 +250,7 @@ func (l *Ledger) tick(now algo.Mono) bool {
 	holds := l.holds()
 	if l.demand.quiet >= 1 {
 		l.demand.rate = 0
-		if l.demand.quiet >= 2 || !holds {
+		if l.demand.quiet >= 2 && len(l.share.owed) == 0 || !holds {
 			l.ticking, l.demand.average = false, 0
 			return holds
 		}
@@ -239,7 +259,7 @@ func (l *Ledger) tick(now algo.Mono) bool {
 		return false
 	}
 	// Below a request per interval the requests themselves say what there is to say.
-	return !l.exact() || l.held() > 0 || l.demand.quiet > 0
+	return !l.exact() || l.held() > 0 || l.demand.quiet > 0 || len(l.share.owed) > 0
 }
 
 // exact: so few requests, or so few units, that each request asks for itself.
@@ -252,21 +272,26 @@ func (l *Ledger) exactAt(rate float64) bool {
 func (l *Ledger) held() int64 { return l.fixed.held() + l.rolling.held() }
 
 // holds reports whether there is something to give back or to report.
-func (l *Ledger) holds() bool { return l.held() > 0 || len(l.rolling.settle) > 0 }
+func (l *Ledger) holds() bool { return l.held() > 0 || len(l.rolling.settle) > 0 || len(l.share.owed) > 0 }
 
 func (l *Ledger) expire(now algo.Mono) {
 	lo, hi, known := l.line.Bounds(now)
 	if known && l.isRolling() {
 		l.rolling.expire(&l.cfg.Lease, lo, hi)
+		l.share.forget(int64(lo)/int64(l.cfg.Lease.Width) - l.cfg.Lease.Buckets)
 	}
 	if known && !l.isRolling() {
 		l.fixed.expire(int64(lo) / int64(l.cfg.Lease.Per))
+		l.share.forget(int64(lo) / int64(l.cfg.Lease.Per))
 	}
 }
 
 // Remaining is what the store had when it last answered and what is held here; requests
-// elsewhere may have taken it since.
+// elsewhere may have taken it since. While the store is away it is what is left of the part.
 func (l *Ledger) Remaining() int64 {
+	if l.failures > 0 && l.shares() {
+		return max(0, l.most()-l.got(l.share.at)) + l.held()
+	}
 	return max(0, l.available) + l.held()
 }
 

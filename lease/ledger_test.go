@@ -126,11 +126,11 @@ func TestRollingReportsUse(t *testing.T) {
 	s.want(10*millisecond, 1, Admitted, 0)
 	from := int64(line(10*millisecond)) / int64(s.plan.Width)
 	s.l.rolling.lots = []algo.Lot{{From: from, Units: 2, Expiry: from + 30}, {From: from, Units: 3, Expiry: from + 20}, {From: from + 40, Units: 50, Expiry: from + 60}}
-	if bucket, ok := s.l.rolling.take(&s.plan, line(12*millisecond), line(12*millisecond), 6); ok {
+	if bucket, _, ok := s.l.rolling.take(&s.plan, line(12*millisecond), line(12*millisecond), 6); ok {
 		t.Fatalf("six of five usable units in bucket %d", bucket)
 	}
 	s.l.rolling.settle, s.l.rolling.used = nil, nil
-	if _, ok := s.l.rolling.take(&s.plan, line(12*millisecond), line(12*millisecond), 4); !ok {
+	if _, _, ok := s.l.rolling.take(&s.plan, line(12*millisecond), line(12*millisecond), 4); !ok {
 		t.Fatal("four of five usable units are refused")
 	}
 	if got := s.l.rolling.lots; got[1].Units != 0 || got[0].Units != 1 || got[2].Units != 50 {

@@ -28,7 +28,9 @@ func add(list []algo.Amount, bucket, units int64) []algo.Amount {
 	return append(list, algo.Amount{Bucket: bucket, Units: units})
 }
 
-func (r *rolling) take(p *algo.Lease, lo, hi algo.Store, cost int64) (bucket int64, ok bool) {
+// If too little is, but more will be as soon as it is certain that a bucket has begun,
+// crossing is how long that takes.
+func (r *rolling) take(p *algo.Lease, lo, hi algo.Store, cost int64) (bucket int64, crossing algo.Mono, ok bool) {
 	from, bucket := int64(lo)/int64(p.Width), int64(hi)/int64(p.Width)
 	usable := int64(0)
 	for i := range r.lots {
@@ -39,7 +41,7 @@ func (r *rolling) take(p *algo.Lease, lo, hi algo.Store, cost int64) (bucket int
 		}
 	}
 	if usable < cost {
-		return 0, false
+		return 0, r.crossing(p, lo, hi, cost-usable), false
 	}
 	for left := cost; left > 0; {
 		first := -1
@@ -57,7 +59,27 @@ func (r *rolling) take(p *algo.Lease, lo, hi algo.Store, cost int64) (bucket int
 	}
 	r.used = add(r.used, bucket, cost)
 	r.own = add(r.own, bucket, cost)
-	return bucket, true
+	return bucket, 0, true
+}
+
+// crossing is how long it takes until it is certain that lots of so many units may be
+// used, if the bucket they begin with may be on already.
+func (r *rolling) crossing(p *algo.Lease, lo, hi algo.Store, short int64) algo.Mono {
+	from, bucket := int64(lo)/int64(p.Width), int64(hi)/int64(p.Width)
+	if from == bucket {
+		return 0
+	}
+	soon, last := int64(0), from
+	for i := range r.lots {
+		if l := &r.lots[i]; l.From > from && l.From <= bucket && bucket <= l.Expiry {
+			soon += l.Units
+			last = max(last, l.From)
+		}
+	}
+	if soon < short {
+		return 0
+	}
+	return algo.Mono(last*int64(p.Width)-int64(lo)+1) * 1000
 }
 
 func (r *rolling) usable(p *algo.Lease, lo, hi algo.Store) (units int64) {

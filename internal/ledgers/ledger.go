@@ -33,6 +33,8 @@ type Answer struct {
 	Stamp      int64
 	Until      algo.Mono
 	RetryAfter algo.Span
+	Fallback   bool // Admitted, Refused: without the store, by this instance's part of the limit
+	Send       bool // Admitted: Poll has something to send
 }
 
 // Said is what a decision tells beside the ledger's own figures.
@@ -58,6 +60,7 @@ type Figures struct {
 	Used   int64 // in the open window, by all instances, as far as they reported
 	Unseen int64 // of it, what others reported within the last interval: nobody here knew of it
 	Late   int64 // units that came after their window, since the last time
+	Lost   int64 // units that were handed out and forgotten by the store, since the last time
 }
 
 // Ledger is one instance's part of one key, by value in an L. It is guarded by a lock; a

@@ -33,6 +33,7 @@ type tops struct {
 	since  algo.Mono // when the first of unseen began
 	begun  bool
 	late   int64
+	lost   int64
 }
 
 // limits finds the limit of a plan, without a lock once it is known.

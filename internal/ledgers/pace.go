@@ -107,9 +107,10 @@ func (l *limit) stretch(load int64) {
 		want = min(l.longest.Load(), (base*load/budget+999)/1000*1000)
 		want = max(want, base)
 	}
+	// It shrinks by and by: keys that pause together are back soon.
 	is := l.interval.Load()
-	if want == base || want > is || want < is-is/8 {
-		l.interval.Store(want)
+	if want > is || want < is-is/8 || want == base {
+		l.interval.Store(max(want, is-is/8))
 	}
 }
 

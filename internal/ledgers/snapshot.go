@@ -36,6 +36,7 @@ type Limit struct {
 	WorstCase int64         `json:"worst_case"`  // what it may reach whatever happens; 0 if it is not known
 	Over      int64         `json:"overshoot"`   // the most that a window of one key was seen to exceed the count by
 	Late      int64         `json:"late_units"`  // reported after their window had ended
+	Lost      int64         `json:"lost_units"`  // handed out at most, and forgotten by the store
 }
 
 // keepTop is how long the largest figures of a time count at least.
@@ -43,7 +44,7 @@ const keepTop algo.Mono = 60_000_000_000
 
 // note takes in what the store told about a key.
 func (s *Store[L, M, R, P]) note(l *limit, now algo.Mono, f Figures) {
-	if f.Used == 0 && f.Late == 0 {
+	if f.Used == 0 && f.Late == 0 && f.Lost == 0 {
 		return
 	}
 	l.mu.Lock()
@@ -62,6 +63,7 @@ func (s *Store[L, M, R, P]) note(l *limit, now algo.Mono, f Figures) {
 	t.unseen[0] = max(t.unseen[0], f.Unseen)
 	t.over = max(t.over, f.Used-f.Count)
 	t.late += f.Late
+	t.lost += f.Lost
 }
 
 // Snapshot reads the counters.
@@ -92,7 +94,7 @@ func (s *Store[L, M, R, P]) figures(l *limit) Limit {
 	t := l.top
 	l.mu.Unlock()
 	count := l.latest.Load().Core().Capacity()
-	v := Limit{Name: l.name, Syncing: l.ticking.Load(), Count: count, Over: t.over, Late: t.late,
+	v := Limit{Name: l.name, Syncing: l.ticking.Load(), Count: count, Over: t.over, Late: t.late, Lost: t.lost,
 		Asked:    time.Duration(l.base.Load()) * time.Microsecond,
 		Interval: time.Duration(l.interval.Load()) * time.Microsecond,
 		Bound:    count + max(t.unseen[0], t.unseen[1])}

@@ -38,6 +38,12 @@ func (s *Store[L, M, R, P]) admit(sh *shard[L], e *entry[L], w *waiter, now algo
 	case Refused:
 		w.decision = s.said(sh, e, w.plan, now, Said{Units: w.request.Cost, Stamp: a.Stamp, Wait: a.RetryAfter})
 	}
+	if a.Fallback {
+		w.decision = w.decision.WithBasis(escapement.Fallback)
+	}
+	if a.Send {
+		s.hurry(e)
+	}
 }
 
 // await waits for the decision of a request that is on the list.

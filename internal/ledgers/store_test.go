@@ -1,0 +1,223 @@
+package ledgers_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/escapement-io/escapement"
+	"github.com/escapement-io/escapement/algo"
+	"github.com/escapement-io/escapement/batch"
+	"github.com/escapement-io/escapement/clock"
+	"github.com/escapement-io/escapement/lease"
+	"github.com/escapement-io/escapement/memstore"
+)
+
+// backend is a lender and a collector in this process that counts what it is asked.
+type backend struct {
+	mu      sync.Mutex
+	offset  time.Duration
+	fixed   map[string]*algo.FixedLease
+	delayed map[string]*algo.Delayed
+	calls   int
+	keys    int
+	largest int
+	sent    map[string][]algo.Store // by key
+}
+
+func newBackend() *backend {
+	return &backend{offset: 20_000*24*time.Hour - time.Duration(clock.Mono()), fixed: map[string]*algo.FixedLease{}, delayed: map[string]*algo.Delayed{}}
+}
+
+func (b *backend) now() algo.Store {
+	return algo.Store((time.Duration(clock.Mono()) + b.offset) / time.Microsecond)
+}
+
+func (b *backend) note(n int) {
+	b.calls++
+	b.keys += n
+	b.largest = max(b.largest, n)
+}
+
+func (b *backend) Lend(_ context.Context, loans []escapement.Loan, answers []escapement.Granted) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.note(len(loans))
+	for i := range loans {
+		l, _ := loans[i].Plan.Lease()
+		r := b.fixed[loans[i].Key]
+		if r == nil {
+			r = &algo.FixedLease{}
+			b.fixed[loans[i].Key] = r
+		}
+		if b.sent != nil {
+			b.sent[loans[i].Key] = append(b.sent[loans[i].Key], b.now())
+		}
+		answers[i] = escapement.Granted{Outcome: escapement.Decided, Grant: l.SyncFixed(r, b.now(), &loans[i].Ask)}
+	}
+}
+
+func (b *backend) Collect(_ context.Context, reports []escapement.Report, answers []escapement.Reported) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.note(len(reports))
+	for i := range reports {
+		r := b.delayed[reports[i].Key]
+		if r == nil {
+			r = &algo.Delayed{}
+			b.delayed[reports[i].Key] = r
+		}
+		answers[i] = escapement.Reported{Outcome: escapement.Decided, Flushed: reports[i].Plan.Core().Flush(r, b.now(), &reports[i].Flush)}
+	}
+}
+
+// counts are the calls and keys since the last time.
+func (b *backend) counts() (calls, keys int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	calls, keys = b.calls, b.keys
+	b.calls, b.keys = 0, 0
+	return calls, keys
+}
+
+func compile(t testing.TB, l escapement.Limit) *escapement.Plan {
+	t.Helper()
+	p, err := l.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// store is what both packages make.
+type store interface {
+	escapement.Taker
+	Snapshot() lease.Snapshot
+	Close(ctx context.Context) error
+}
+
+// both opens a store of either kind, with a limit for it.
+func both(t *testing.T, l escapement.Limit, o lease.Options, f func(t *testing.T, b *backend, s store, p *escapement.Plan)) {
+	for _, mode := range []escapement.SyncMode{escapement.SyncLease, escapement.SyncDelayed} {
+		t.Run(mode.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := memstore.New()
+				defer m.Close()
+				b := newBackend()
+				l.SyncMode = mode
+				p := compile(t, l)
+				var s store
+				if mode == escapement.SyncLease {
+					s = lease.NewStore(b, m, o)
+				} else {
+					s = batch.NewStore(b, m, o)
+				}
+				f(t, b, s, p)
+				if err := s.Close(context.Background()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// Many keys stretch the interval, and their ticks fill calls.
+func TestManyKeys(t *testing.T) {
+	const keys = 20_000
+	names := make([]string, keys)
+	for i := range names {
+		names[i] = fmt.Sprint(i)
+	}
+	// At 5 µs a key a tenth of a core syncs 20,000 keys a second.
+	l := escapement.Limit{Name: "many", Algorithm: escapement.FixedWindow, Rate: escapement.PerMinute(1000), Sync: 200 * time.Millisecond}
+	both(t, l, lease.Options{}, func(t *testing.T, b *backend, s store, p *escapement.Plan) {
+		round := func() {
+			for _, k := range names {
+				// In a bubble no time passes meanwhile.
+				if _, err := s.TakeOne(t.Context(), p, k, 1); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		var interval time.Duration
+		for range 20 {
+			round()
+			time.Sleep(150 * time.Millisecond)
+		}
+		interval = s.Snapshot().Limits[0].Interval
+		if interval < time.Second || interval > 2*time.Second {
+			t.Fatalf("%d keys sync every %v, want about a second", keys, interval)
+		}
+		b.counts()
+		for at := time.Duration(0); at < 4*interval; at += interval / 4 {
+			round()
+			time.Sleep(interval / 4)
+		}
+		calls, synced := b.counts()
+		most := 4 * (keys/64 + 1)
+		if calls > most+8 || synced < 3*keys || synced > 5*keys {
+			t.Errorf("%d calls for %d keys in four intervals, want at most %d for %d", calls, synced, most, 4*keys)
+		}
+		if b.largest > 64 {
+			t.Errorf("a call of %d keys", b.largest)
+		}
+		t.Logf("%d calls for %d keys in four intervals of %v", calls, synced, interval)
+		// Silent keys cost nothing, and are forgotten.
+		time.Sleep(30 * time.Second)
+		b.counts()
+		time.Sleep(30 * time.Second)
+		if calls, _ := b.counts(); calls > 0 {
+			t.Errorf("%d calls for silent keys", calls)
+		}
+		if v := s.Snapshot(); v.Keys > 0 || v.Syncing > 0 {
+			t.Errorf("%d keys are kept, %d of them sync", v.Keys, v.Syncing)
+		}
+	})
+}
+
+// A phase that is given lies on the store's line, whenever the process began.
+func TestGivenPhase(t *testing.T) {
+	phase := 70 * time.Millisecond
+	l := escapement.Limit{Name: "phase", Algorithm: escapement.FixedWindow, Rate: escapement.PerMinute(10_000), Sync: 200 * time.Millisecond}
+	both(t, l, lease.Options{Phase: &phase}, func(t *testing.T, b *backend, s store, p *escapement.Plan) {
+		time.Sleep(13_579 * time.Microsecond)
+		b.sent = map[string][]algo.Store{}
+		for range 200 {
+			if _, err := s.TakeOne(t.Context(), p, "k", 1); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		late := b.sent["k"]
+		for _, at := range late[len(late)/2:] {
+			if off := (int64(at) - 70_000) % 200_000; off < 0 || off > 3000 {
+				t.Errorf("a tick at %d µs of its interval, want 70,000", int64(at)%200_000)
+			}
+		}
+	})
+}
+
+// At the cap a new key is answered as if the store were away; silent ones make room.
+func TestCapOfKeys(t *testing.T) {
+	l := escapement.Limit{Name: "cap", Algorithm: escapement.FixedWindow, Rate: escapement.PerMinute(10), Sync: 200 * time.Millisecond}
+	both(t, l, lease.Options{MaxKeys: 100}, func(t *testing.T, _ *backend, s store, p *escapement.Plan) {
+		refused := 0
+		for i := range 150 {
+			if _, err := s.TakeOne(t.Context(), p, fmt.Sprint(i), 1); err != nil {
+				refused++
+			}
+		}
+		if v := s.Snapshot(); refused != 50 || v.Full != 50 || v.Keys != 100 {
+			t.Errorf("%d of 150 keys found no room, %d counted, %d kept", refused, v.Full, v.Keys)
+		}
+		time.Sleep(20 * time.Second)
+		for i := range 100 {
+			if _, err := s.TakeOne(t.Context(), p, fmt.Sprint("new", i), 1); err != nil {
+				t.Fatalf("key %d after a silence: %v", i, err)
+			}
+		}
+	})
+}
