@@ -13,9 +13,9 @@ import (
 //
 // What was used so is reported with the first ask after one that was answered: an ask is
 // never repeated, so that what it reports cannot count twice, and while none is answered
-// none reports. If that ask is lost the report is as well. So for a window and an interval
-// after the store is back the ledger asks for no more than its part: then the parts hold
-// without the report, and it matters only to those who have none.
+// none reports. If that ask is lost the report is as well. So for a window and an interval after the store is back
+// the ledger asks for no more than its part: then the parts hold without the report, and it
+// matters only to those who have none.
 type share struct {
 	part int64         // of the demand, in millionths; 0 if it is not known
 	keep algo.Mono     // until then no more than the part is asked for
@@ -178,7 +178,7 @@ func (l *Ledger) confine(a *algo.Ask, now algo.Mono) {
 			a.HaveNext += s.within(stamp+1, stamp+1)
 		}
 	}
-	if now >= s.keep || !l.shares() {
+	if now >= s.keep && (l.failures == 0 || len(s.used) == 0) || !l.shares() {
 		return
 	}
 	a.Want, a.WantNext = min(a.Want, l.most()), min(a.WantNext, l.most())
