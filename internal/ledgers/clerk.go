@@ -9,8 +9,9 @@ import (
 
 // clerk is what the goroutine that collects messages knows. Nobody else touches it.
 type clerk[L any] struct {
-	due      []alarm[L] // off the heaps, not sent yet; the first came first
-	soon     algo.Mono  // the first alarm that was set while others were sent
+	due      []alarm[L]  // off the heaps, not sent yet; the first came first
+	urgent   []*entry[L] // not sent yet
+	soon     algo.Mono   // the first alarm that was set while others were sent
 	adjusted algo.Mono
 	swept    algo.Mono
 	part     int // the shard that is swept next
@@ -47,7 +48,6 @@ func (s *Store[L, M, R, P]) run() {
 func (s *Store[L, M, R, P]) collect(now algo.Mono) (next algo.Mono) {
 	s.adjust(now)
 	s.sweep(now)
-	s.sendUrgent(now)
 	next, s.clerk.soon = forever, forever
 	for i := range s.shards {
 		sh := &s.shards[i]
@@ -63,23 +63,41 @@ func (s *Store[L, M, R, P]) collect(now algo.Mono) (next algo.Mono) {
 	if s.keys.Load() > 0 {
 		next = min(next, now+sweepEvery)
 	}
-	later := s.sendDue(now)
+	later := s.dispatch(now)
 	return min(next, later, s.clerk.soon)
 }
 
-// sendUrgent sends what requests wait for. The calls of ticks that are under way do not
-// hold it up.
-func (s *Store[L, M, R, P]) sendUrgent(now algo.Mono) {
+// dispatch sends what is urgent and what is due, and returns when to look again if
+// something is held back, or forever.
+func (s *Store[L, M, R, P]) dispatch(now algo.Mono) (later algo.Mono) {
+	c := &s.clerk
 	s.mu.Lock()
-	list := s.urgent
-	s.urgent = nil
+	c.urgent = append(c.urgent, s.urgent...)
+	clear(s.urgent)
+	s.urgent = s.urgent[:0]
 	s.mu.Unlock()
-	if len(list) == 0 {
-		return
+	if len(c.urgent) == 0 && len(c.due) == 0 {
+		return forever
 	}
 	began := s.now()
 	var batch []message[L, M]
-	for _, e := range list {
+	if s.flying.Load() < urgentCalls*int64(s.cfg.Calls) {
+		batch = s.pollUrgent(now)
+	}
+	later = s.sendDue(now, batch)
+	s.calls.busy.Add(int64(s.now() - began))
+	return later
+}
+
+// urgentCalls is how many times the calls of ticks may be under way in all before what
+// requests wait for waits too: under a flood calls then fill up.
+const urgentCalls = 4
+
+// pollUrgent polls the entries that requests wait at, sends full calls, and returns what
+// does not fill one.
+func (s *Store[L, M, R, P]) pollUrgent(now algo.Mono) (batch []message[L, M]) {
+	c := &s.clerk
+	for _, e := range c.urgent {
 		sh := s.shard(e.hash)
 		sh.mu.Lock()
 		e.urgent = false
@@ -93,17 +111,17 @@ func (s *Store[L, M, R, P]) sendUrgent(now algo.Mono) {
 			batch = nil
 		}
 	}
-	s.send(batch)
-	s.calls.busy.Add(int64(s.now() - began))
+	clear(c.urgent)
+	c.urgent = c.urgent[:0]
+	return batch
 }
 
-// sendDue sends the ticks that are due in calls that are full. With many keys a rest waits
-// for company, so that calls are few; it returns when it has waited long enough, or
-// forever if nothing waits or a call that ends will wake the clerk.
-func (s *Store[L, M, R, P]) sendDue(now algo.Mono) (later algo.Mono) {
+// sendDue sends the ticks that are due, behind what is in the batch already, in calls that
+// are full. With many keys a rest waits for company, so that calls are few; it returns when
+// it has waited long enough, or forever if nothing waits or a call that ends will wake the
+// clerk.
+func (s *Store[L, M, R, P]) sendDue(now algo.Mono, batch []message[L, M]) (later algo.Mono) {
 	c := &s.clerk
-	began := s.now()
-	var batch []message[L, M]
 	sent := 0
 	for sent < len(c.due) {
 		if len(batch) == 0 {
@@ -128,9 +146,6 @@ func (s *Store[L, M, R, P]) sendDue(now algo.Mono) (later algo.Mono) {
 	n := copy(c.due, c.due[sent:])
 	clear(c.due[n:])
 	c.due = c.due[:n]
-	if sent > 0 {
-		s.calls.busy.Add(int64(s.now() - began))
-	}
 	if n == 0 || s.flying.Load() >= int64(s.cfg.Calls) {
 		return forever
 	}
@@ -181,8 +196,8 @@ func (s *Store[L, M, R, P]) send(batch []message[L, M]) {
 	go func() {
 		defer s.under.Done()
 		s.exchange(context.Background(), batch)
-		if s.flying.Add(-1) == int64(s.cfg.Calls)-1 {
-			s.nudge()
+		if n := s.flying.Add(-1) + 1; n == int64(s.cfg.Calls) || n == urgentCalls*int64(s.cfg.Calls) {
+			s.nudge() // it may wait for that
 		}
 	}()
 }

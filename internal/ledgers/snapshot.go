@@ -10,19 +10,20 @@ import (
 
 // Snapshot is what the ledgers of a store came to. It is cheap to take.
 type Snapshot struct {
-	Keys        int64   `json:"keys"`         // in memory
-	Syncing     int64   `json:"syncing"`      // of them, those that are not silent
-	Calls       int64   `json:"calls"`        // to the store, since the start
-	FailedCalls int64   `json:"failed_calls"` // of them, those of which not every reply is known
-	Syncs       int64   `json:"syncs"`        // keys in those calls
-	Unanswered  int64   `json:"unanswered"`   // of them, those whose reply is not known
-	Admitted    uint64  `json:"admitted"`     // requests
-	Refused     uint64  `json:"refused"`
-	Unavailable uint64  `json:"unavailable"` // that found the ledger spent and the store away
-	Full        uint64  `json:"full"`        // that found no room for their key
-	Late        int64   `json:"late_units"`  // reported after their window had ended
-	KeyCost     int64   `json:"key_cost_ns"` // processor time of a sync of one key, as it is reckoned
-	Limits      []Limit `json:"limits"`      // by name
+	Keys        int64         `json:"keys"`         // in memory
+	Syncing     int64         `json:"syncing"`      // of them, those that are not silent
+	Calls       int64         `json:"calls"`        // to the store, since the start
+	FailedCalls int64         `json:"failed_calls"` // of them, those of which not every reply is known
+	Syncs       int64         `json:"syncs"`        // keys in those calls
+	Unanswered  int64         `json:"unanswered"`   // of them, those whose reply is not known
+	Admitted    uint64        `json:"admitted"`     // requests
+	Refused     uint64        `json:"refused"`
+	Unavailable uint64        `json:"unavailable"` // that found the ledger spent and the store away
+	Full        uint64        `json:"full"`        // that found no room for their key
+	Late        int64         `json:"late_units"`  // reported after their window had ended
+	KeyCost     int64         `json:"key_cost_ns"` // processor time of a sync of one key, as it is reckoned
+	Busy        time.Duration `json:"busy_ns"`     // processor time of syncs since the start, without the client's and the store's
+	Limits      []Limit       `json:"limits"`      // by name
 }
 
 // Limit is what is known of one limit.
@@ -69,7 +70,7 @@ func (s *Store[L, M, R, P]) note(l *limit, now algo.Mono, f Figures) {
 // Snapshot reads the counters.
 func (s *Store[L, M, R, P]) Snapshot() Snapshot {
 	c := &s.calls
-	v := Snapshot{Keys: s.keys.Load(), Syncing: s.ticking.Load(), Calls: c.calls.Load(), FailedCalls: c.failed.Load(),
+	v := Snapshot{Busy: time.Duration(c.busy.Load()), Keys: s.keys.Load(), Syncing: s.ticking.Load(), Calls: c.calls.Load(), FailedCalls: c.failed.Load(),
 		Syncs: c.syncs.Load(), Unanswered: c.unknown.Load(), KeyCost: min(dearest, max(keyCost, clientCost+c.perKey.Load()))}
 	for i := range s.shards {
 		sh := &s.shards[i]

@@ -221,3 +221,43 @@ func TestCapOfKeys(t *testing.T) {
 		}
 	})
 }
+
+// BenchmarkManyKeys keeps a hundred thousand keys active in real time, and reports what
+// their syncs cost once the interval has stretched.
+func BenchmarkManyKeys(b *testing.B) {
+	const keys = 100_000
+	names := make([]string, keys)
+	for i := range names {
+		names[i] = fmt.Sprint("key", i)
+	}
+	p := compile(b, escapement.Limit{Name: "many", Algorithm: escapement.FixedWindow, Rate: escapement.PerMinute(1000), Sync: 200 * time.Millisecond})
+	m := memstore.New()
+	defer m.Close()
+	back := newBackend()
+	s := lease.NewStore(back, m, lease.Options{MaxWait: time.Second})
+	defer s.Close(context.Background())
+	at := 0
+	load := func(lasts time.Duration) {
+		until := clock.Deadline(lasts)
+		for clock.Until(until) > 0 {
+			for range 1500 {
+				s.TakeOne(context.Background(), p, names[at%keys], 1)
+				at++
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	for b.Loop() {
+		load(12 * time.Second)
+		before, began := s.Snapshot(), clock.Mono()
+		load(10 * time.Second)
+		after, took := s.Snapshot(), clock.Since(began)
+		interval := after.Limits[0].Interval
+		b.ReportMetric(interval.Seconds(), "interval-s")
+		b.ReportMetric(float64(after.Syncing), "keys")
+		b.ReportMetric(100*float64(after.Busy-before.Busy)/float64(took), "busy-%-of-a-core")
+		perInterval := float64(after.Calls-before.Calls) * interval.Seconds() / took.Seconds()
+		b.ReportMetric(perInterval, "calls/interval")
+		b.ReportMetric(float64(after.Syncs-before.Syncs)/float64(after.Calls-before.Calls), "keys/call")
+	}
+}
