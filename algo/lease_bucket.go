@@ -9,14 +9,21 @@ import (
 // as long as it may still be used it takes up room there: the bucket fills no further than
 // that leaves. What comes back soon is handed out ahead, to be used when it does.
 //
-// The promise: level + units out <= burst at all times, the level being what a bucket has
-// that fills and is drawn from as it is in Take; and at no bucket k of time is the level
-// that it will have then, less what is promised from before k on, below zero. Take a span
-// (s, t] and the last grant in it. What is used in the span was out at s or was granted
-// since, and is not promised for later than t: so it is at most units out at s, and what
-// the level lost since s beyond its refill, and by the second half of the promise the level
-// may be in debt by no more than what comes back until t. Together that is the burst and
-// the refill of the span.
+// The promise is the one of Take: in no span more is used than the burst and what comes
+// back in it. Three things are held for it, the level being what a bucket has that fills
+// and is drawn from as in Take:
+//
+//   - level + units out <= burst, at all times;
+//   - at no bucket k of time the level that it will have then, less what is promised from
+//     k or before on, is below zero;
+//   - no more is out than the burst.
+//
+// Take a span (s, t] and the last grant until t. If it lies in the span, what is used was
+// out at s or granted since, and is not promised for later than t: the level at s, what
+// came back, and the second line make that at most burst - level and the refill. If it
+// lies before, either the bucket filled freely from it to s, which comes to the same, or
+// it was as full as the first line lets it be at some time between, so that what was promised
+// did not all come back; but no more than the third line allows is there to be used.
 
 // BucketLease is the record. The zero record is fresh.
 type BucketLease struct {
@@ -30,10 +37,6 @@ type BucketLease struct {
 	Demand   Demand
 }
 
-// maxLeasedBurst keeps what is out within MaxLease: up to 16 intervals' worth is handed
-// out ahead, and none of them brings back more than a burst.
-const maxLeasedBurst = MaxLease / 32
-
 // aheadBuckets is how many buckets quota is handed out for: 8 to 16 intervals.
 const aheadBuckets = 256
 
@@ -43,8 +46,8 @@ func (p *Plan) leaseBucket(interval Span) (Lease, error) {
 	bad := func(field, problem, hint string) (Lease, error) {
 		return Lease{}, &LimitError{Field: field, Problem: problem, Hint: hint}
 	}
-	if p.count > maxLeasedBurst {
-		return bad("burst", "too large to be leased", fmt.Sprintf("use at most %d", int64(maxLeasedBurst)))
+	if p.count > MaxLease {
+		return bad("burst", "too large to be leased", fmt.Sprintf("use at most %d", int64(MaxLease)))
 	}
 	l := Lease{Count: p.count, Interval: interval, Buckets: aheadBuckets, N: p.n, P: p.p, Tick: p.tick, Per: Span(MaxInstant)}
 	if ticks := ceilDiv(p.full, p.n); ticks <= int64(MaxInstant)/int64(p.tick) {
@@ -124,7 +127,7 @@ func (l *Lease) SyncBucket(r *BucketLease, now Store, a *Ask) Grant {
 	J := l.forward(&core, r, now)
 	g := Grant{At: now}
 	if a.Exact > 0 {
-		free, _ := l.prospect(&core, r, J, 1)
+		free, _ := l.prospect(&core, r, J, 1, l.Count)
 		given := int64(0)
 		if g.Admitted = a.Exact <= free[0]; g.Admitted {
 			given = a.Exact
@@ -136,7 +139,7 @@ func (l *Lease) SyncBucket(r *BucketLease, now Store, a *Ask) Grant {
 	l.report(r, J, a)
 	n, sum := l.register(&r.Demand, now, a)
 	s := split{n: n, rate: min(max(0, a.Rate), 10*l.Count), sum: sum, last: r.Demand.LastNumber}
-	free, release := l.prospect(&core, r, J, min(max(1, a.Horizon), l.Buckets))
+	free, release := l.prospect(&core, r, J, min(max(1, a.Horizon), l.Buckets), l.Count-r.Sum)
 	x, carry := l.parts(a, J, free, release, s)
 	g.Epoch, g.Instances, g.Share, g.Carry = r.Demand.Epoch, n, millionths(s.rate, sum), carry
 	g.Upto = J + int64(len(x)) - 1
@@ -197,14 +200,14 @@ func (l *Lease) report(r *BucketLease, J int64, a *Ask) {
 	r.State.A -= settled * l.P
 }
 
-// prospect is, for each bucket from J on, what may be granted for use from there on
-// without breaking a promise made to anyone, and up to the horizon what comes back until
-// it begins.
-func (l *Lease) prospect(core *Plan, r *BucketLease, J, horizon int64) (free, release []int64) {
+// prospect is, for each bucket from J on, what may be granted for use from there on, at
+// most most, without breaking a promise made to anyone, and up to the horizon what comes
+// back until it begins.
+func (l *Lease) prospect(core *Plan, r *BucketLease, J, horizon, most int64) (free, release []int64) {
 	far := max(horizon, r.Furthest-J)
 	later, before := r.Promised, int64(0)
 	free, release = make([]int64, far+1), make([]int64, horizon+1)
-	free[0] = l.whole(core, r, 0, later)
+	free[0] = min(most, l.whole(core, r, 0, later))
 	for k := int64(1); k <= far; k++ {
 		back := l.back(core, r, Store(J+k)*Store(l.Width))
 		if k <= horizon {
@@ -212,7 +215,7 @@ func (l *Lease) prospect(core *Plan, r *BucketLease, J, horizon int64) (free, re
 			before = back / l.P
 		}
 		later -= r.From[l.spot(J+k)]
-		free[k] = l.whole(core, r, back, later)
+		free[k] = min(most, l.whole(core, r, back, later))
 	}
 	for k := far - 1; k >= 0; k-- {
 		free[k] = min(free[k], free[k+1])

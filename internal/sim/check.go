@@ -11,7 +11,8 @@ import (
 //
 //   - leases: never more than the limit in a window, counted by the window or bucket that
 //     the instance charged, and, unless the store's clock steps, by true time; plus what
-//     was handed out and forgotten where a failover loses writes;
+//     was handed out and forgotten where a failover loses writes; of a bucket, never more
+//     in any span than the burst and what comes back in it;
 //   - delayed: never more than the limit per instance and window; without faults, never
 //     more than the limit and what the other instances can admit between two reports;
 //   - nothing is charged twice, and nothing is lost but what a crash or a failover took;
@@ -61,6 +62,10 @@ func (w *world) stamps() map[int64]int64 {
 func (w *world) checkStamps() {
 	l, most := &w.store.lease, w.bound()
 	count := w.stamps()
+	if l.IsBucket() {
+		w.checkBucketStamps(count)
+		return
+	}
 	if l.Width == 0 {
 		for k, n := range count {
 			if n > most {
@@ -95,6 +100,10 @@ func (w *world) checkTime() {
 		return // what the backend sees is then bounded by nothing, or dated by the reply
 	}
 	most := w.bound()
+	if s.Window == Bucket {
+		w.checkBucketTime()
+		return
+	}
 	if s.Window == Fixed {
 		count := map[int64]int64{}
 		for _, a := range w.book.admissions {
@@ -118,7 +127,7 @@ func (w *world) checkTime() {
 // when their holder left stay charged to buckets after the end.
 func (w *world) checkSettled() {
 	s, l := w.setup, &w.store.lease
-	if l.Width == 0 || w.lost > 0 || len(s.Crashes) > 0 || len(s.Store.Steps) > 0 || len(s.Store.Failovers) > 0 {
+	if l.Width == 0 || l.IsBucket() || w.lost > 0 || len(s.Crashes) > 0 || len(s.Store.Steps) > 0 || len(s.Store.Failovers) > 0 {
 		return
 	}
 	count, r := w.stamps(), &w.store.record.rolling

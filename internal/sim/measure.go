@@ -3,6 +3,8 @@ package sim
 import (
 	"slices"
 	"time"
+
+	"github.com/escapement-io/escapement/algo"
 )
 
 // Result is what a world, or the mean of several, came to. Per cent are of the limit;
@@ -164,7 +166,7 @@ func (w *world) windows(r *Result) {
 func (w *world) stamped(a admission) int64 {
 	s := w.setup
 	switch {
-	case a.open || s.Window == Sliding || s.Window == Rolling:
+	case a.open || s.Window == Sliding || s.Window == Rolling || s.Window == Bucket:
 	case s.Window == FirstUse:
 		return a.stamp
 	case s.Mode == Delayed:
@@ -207,9 +209,16 @@ func (w *world) under(requests []request) float64 {
 		got[w.window(a.at)] += a.cost
 	}
 	var log []request
+	var bucket algo.State
 	in := int64(0)
 	for _, r := range requests {
 		k := w.window(r.at)
+		if s.Window == Bucket {
+			if v := w.store.core.Take(&bucket, algo.Store((epoch+r.at)/time.Microsecond), r.cost); v.Admitted {
+				ideal[k] += r.cost
+			}
+			continue
+		}
 		if s.Window == Fixed || s.Window == FirstUse {
 			if ideal[k]+r.cost <= s.Limit {
 				ideal[k] += r.cost

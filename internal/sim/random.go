@@ -18,9 +18,16 @@ func Random(seed int64) *Setup {
 	s.Sync = max(20*time.Millisecond, s.Per/time.Duration(3+r.Intn(30)))
 	s.For = 8 * s.Per
 	s.Phases = []Phases{Spread, Hashed, Hashed, Aligned}[r.Intn(4)]
-	s.Mode, s.Window = Leased, []Window{Fixed, Rolling}[r.Intn(2)]
+	s.Mode, s.Window = Leased, []Window{Fixed, Rolling, Bucket}[r.Intn(3)]
 	if r.Intn(4) == 0 {
 		s.Mode, s.Window = Delayed, []Window{FirstUse, Fixed, Sliding}[r.Intn(3)]
+	}
+	if s.Window == Bucket {
+		least := s.Limit*int64(s.Sync)/int64(s.Per) + 1
+		s.Burst = least + r.Int63n(max(1, s.Limit)*[]int64{1, 1, 10}[r.Intn(3)])
+		if r.Intn(3) == 0 {
+			s.Burst = least
+		}
 	}
 	if s.Mode == Leased {
 		s.Extras, s.SkipDry, s.Buckets = r.Intn(7)-1, r.Intn(2) == 0, 32<<r.Intn(4)

@@ -193,7 +193,8 @@ func read(o *tree.Object, s *Setup) {
 	r.int("instances", &s.Instances, 1, MaxInstances)
 	r.units("limit", &s.Limit, 1, tree.MaxInt)
 	r.span("per", &s.Per, time.Millisecond)
-	word(r, "window", &s.Window, Fixed, FirstUse, Sliding, Rolling)
+	r.units("burst", &s.Burst, 1, tree.MaxInt)
+	word(r, "window", &s.Window, Fixed, FirstUse, Sliding, Rolling, Bucket)
 	word(r, "mode", &s.Mode, Delayed, Leased, Exact)
 	r.int("exact_instances", &s.Exact, 0, MaxInstances)
 	r.span("sync", &s.Sync, time.Millisecond)
@@ -277,7 +278,7 @@ func (s *Setup) judge(v tree.Value) {
 	}
 	needs("limit", s.Limit == 0, "write the units per period, such as 500")
 	needs("per", s.Per == 0, "write the period, such as 1s")
-	needs("window", s.Window == "", "use fixed, fixed_first_use, sliding or rolling")
+	needs("window", s.Window == "", "use fixed, fixed_first_use, sliding, rolling or bucket")
 	needs("mode", s.Mode == "", "use delayed, lease or exact")
 	needs("load.kind", s.Load.Kind == "", "use constant, poisson, onoff, ramp or burst")
 	switch s.Load.Kind {

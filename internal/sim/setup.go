@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"errors"
 	"fmt"
 	"math/rand"
 	"time"
@@ -18,6 +17,7 @@ type Setup struct {
 	Instances int
 	Limit     int64
 	Per       time.Duration
+	Burst     int64 // of a bucket; 0: Limit
 	Window    Window
 	Mode      Mode
 	Exact     int // leases: how many of the instances ask about every request on the same record
@@ -55,12 +55,14 @@ const (
 // Window says what the limit is about.
 type Window string
 
-// The windows: as in the configuration, and a fixed one opened by its first use.
+// The windows: as in the configuration, a fixed one opened by its first use, and none but
+// a bucket, of which a window is a span of the period.
 const (
 	Fixed    Window = "fixed"
 	FirstUse Window = "fixed_first_use"
 	Sliding  Window = "sliding"
 	Rolling  Window = "rolling"
+	Bucket   Window = "bucket"
 )
 
 // Phases says when in an interval the instances synchronise.
@@ -157,8 +159,10 @@ func (s *Setup) compile() (compiled, error) {
 		if s.Limit > algo.LogMax {
 			limit.Buckets = s.Buckets
 		}
+	case Bucket:
+		limit.Algorithm, limit.Burst = escapement.TokenBucket, s.Burst
 	default:
-		return c, fmt.Errorf("sim: unknown window %q; use fixed, fixed_first_use, sliding or rolling", s.Window)
+		return c, fmt.Errorf("sim: unknown window %q; use fixed, fixed_first_use, sliding, rolling or bucket", s.Window)
 	}
 	if s.Mode != Delayed && s.Over > 0 {
 		limit.Rate.Count += s.Limit * int64(s.Over) / 100
@@ -171,14 +175,16 @@ func (s *Setup) compile() (compiled, error) {
 	span := algo.Span(s.Sync / time.Microsecond)
 	switch s.Mode {
 	case Delayed:
-		if s.Window == Rolling {
-			return c, errors.New("sim: a rolling window cannot be synchronised delayed: an instance cannot tell what is free; use sliding, or lease")
+		if s.Window == Rolling || s.Window == Bucket {
+			return c, fmt.Errorf("sim: a %s window cannot be synchronised delayed: an instance cannot tell what is free; use sliding, or lease", s.Window)
 		}
 		if span < 1 || s.Sync >= s.Per {
 			return c, fmt.Errorf("sim: sync of %v is not below the period of %v", s.Sync, s.Per)
 		}
 	case Exact:
-		span = max(algo.MinLeaseInterval, algo.Span(s.Per/time.Microsecond)/2)
+		if span = algo.MinLeaseInterval; s.Window != Bucket {
+			span = max(span, algo.Span(s.Per/time.Microsecond)/2)
+		}
 		fallthrough
 	case Leased:
 		if c.lease, err = c.core.Lease(span); err != nil {

@@ -29,6 +29,7 @@ type store struct {
 type record struct {
 	fixed   algo.FixedLease
 	rolling algo.RollingLease
+	bucket  algo.BucketLease
 	delayed algo.Delayed
 	granted int64 // leases: units handed out, ever
 }
@@ -36,6 +37,7 @@ type record struct {
 func (r *record) clone() record {
 	c := *r
 	c.rolling.Charged, c.rolling.From = slices.Clone(r.rolling.Charged), slices.Clone(r.rolling.From)
+	c.bucket.Charged, c.bucket.From = slices.Clone(r.bucket.Charged), slices.Clone(r.bucket.From)
 	c.delayed.Seen = slices.Clone(r.delayed.Seen)
 	return c
 }
@@ -60,7 +62,9 @@ func (s *store) plan(w *world) {
 
 func (s *store) sync(a *algo.Ask) *algo.Grant {
 	var g algo.Grant
-	if s.lease.Width > 0 {
+	if s.lease.IsBucket() {
+		g = s.lease.SyncBucket(&s.record.bucket, s.line(), a)
+	} else if s.lease.Width > 0 {
 		g = s.lease.SyncRolling(&s.record.rolling, s.line(), a)
 	} else {
 		g = s.lease.SyncFixed(&s.record.fixed, s.line(), a)
