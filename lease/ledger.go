@@ -272,7 +272,9 @@ func (l *Ledger) exactAt(rate float64) bool {
 func (l *Ledger) held() int64 { return l.fixed.held() + l.rolling.held() }
 
 // holds reports whether there is something to give back or to report.
-func (l *Ledger) holds() bool { return l.held() > 0 || len(l.rolling.settle) > 0 || len(l.share.owed) > 0 }
+func (l *Ledger) holds() bool {
+	return l.held() > 0 || len(l.rolling.settle) > 0 || len(l.share.owed) > 0
+}
 
 func (l *Ledger) expire(now algo.Mono) {
 	lo, hi, known := l.line.Bounds(now)

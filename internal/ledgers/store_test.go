@@ -48,10 +48,11 @@ func (b *backend) Lend(_ context.Context, loans []escapement.Loan, answers []esc
 	b.note(len(loans))
 	for i := range loans {
 		l, _ := loans[i].Plan.Lease()
-		r := b.fixed[loans[i].Key]
+		name := loans[i].Plan.Limit().Name + "/" + loans[i].Key
+		r := b.fixed[name]
 		if r == nil {
 			r = &algo.FixedLease{}
-			b.fixed[loans[i].Key] = r
+			b.fixed[name] = r
 		}
 		if b.sent != nil {
 			b.sent[loans[i].Key] = append(b.sent[loans[i].Key], b.now())
@@ -65,10 +66,11 @@ func (b *backend) Collect(_ context.Context, reports []escapement.Report, answer
 	defer b.mu.Unlock()
 	b.note(len(reports))
 	for i := range reports {
-		r := b.delayed[reports[i].Key]
+		name := reports[i].Plan.Limit().Name + "/" + reports[i].Key
+		r := b.delayed[name]
 		if r == nil {
 			r = &algo.Delayed{}
-			b.delayed[reports[i].Key] = r
+			b.delayed[name] = r
 		}
 		answers[i] = escapement.Reported{Outcome: escapement.Decided, Flushed: reports[i].Plan.Core().Flush(r, b.now(), &reports[i].Flush)}
 	}
@@ -126,7 +128,7 @@ func both(t *testing.T, l escapement.Limit, o lease.Options, f func(t *testing.T
 
 // Many keys stretch the interval, and their ticks fill calls.
 func TestManyKeys(t *testing.T) {
-	const keys = 20_000
+	const keys = 10_000
 	names := make([]string, keys)
 	for i := range names {
 		names[i] = fmt.Sprint(i)
@@ -148,11 +150,11 @@ func TestManyKeys(t *testing.T) {
 			time.Sleep(150 * time.Millisecond)
 		}
 		interval = s.Snapshot().Limits[0].Interval
-		if interval < time.Second || interval > 2*time.Second {
-			t.Fatalf("%d keys sync every %v, want about a second", keys, interval)
+		if interval < time.Second/2 || interval > time.Second {
+			t.Fatalf("%d keys sync every %v, want half a second and a little", keys, interval)
 		}
 		b.counts()
-		for at := time.Duration(0); at < 4*interval; at += interval / 4 {
+		for range 16 {
 			round()
 			time.Sleep(interval / 4)
 		}
@@ -161,8 +163,11 @@ func TestManyKeys(t *testing.T) {
 		if calls > most+8 || synced < 3*keys || synced > 5*keys {
 			t.Errorf("%d calls for %d keys in four intervals, want at most %d for %d", calls, synced, most, 4*keys)
 		}
-		if b.largest > 64 {
-			t.Errorf("a call of %d keys", b.largest)
+		b.mu.Lock()
+		largest := b.largest
+		b.mu.Unlock()
+		if largest > 64 {
+			t.Errorf("a call of %d keys", largest)
 		}
 		t.Logf("%d calls for %d keys in four intervals of %v", calls, synced, interval)
 		// Silent keys cost nothing, and are forgotten.
@@ -184,14 +189,18 @@ func TestGivenPhase(t *testing.T) {
 	l := escapement.Limit{Name: "phase", Algorithm: escapement.FixedWindow, Rate: escapement.PerMinute(10_000), Sync: 200 * time.Millisecond}
 	both(t, l, lease.Options{Phase: &phase}, func(t *testing.T, b *backend, s store, p *escapement.Plan) {
 		time.Sleep(13_579 * time.Microsecond)
+		b.mu.Lock()
 		b.sent = map[string][]algo.Store{}
+		b.mu.Unlock()
 		for range 200 {
 			if _, err := s.TakeOne(t.Context(), p, "k", 1); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
+		b.mu.Lock()
 		late := b.sent["k"]
+		b.mu.Unlock()
 		for _, at := range late[len(late)/2:] {
 			if off := (int64(at) - 70_000) % 200_000; off < 0 || off > 3000 {
 				t.Errorf("a tick at %d µs of its interval, want 70,000", int64(at)%200_000)

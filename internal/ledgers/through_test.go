@@ -2,6 +2,7 @@ package ledgers_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,16 +19,17 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // line is a store's line that a test moves.
-type line struct{ at algo.Store }
+type line struct{ at atomic.Int64 }
 
-func (l *line) Now() algo.Store         { return l.at }
-func (l *line) Advance(d time.Duration) { l.at += algo.Store(d / time.Microsecond) }
+func (l *line) Now() algo.Store         { return algo.Store(l.at.Load()) }
+func (l *line) Advance(d time.Duration) { l.at.Add(int64(d / time.Microsecond)) }
 
 // TestPassThrough proves that limits without Sync are answered as the store behind does,
 // through both kinds of store.
 func TestPassThrough(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) (escapement.Store, storetest.Clock) {
-		c := &line{at: 1_728_000_000_000_000}
+		c := &line{}
+		c.at.Store(1_728_000_000_000_000)
 		m := memstore.New(memstore.WithClock(c))
 		b := newBackend()
 		leases := lease.NewStore(b, m, lease.Options{})
