@@ -213,6 +213,56 @@ func TestALeaseThatIsOver(t *testing.T) {
 	}
 }
 
+// A sliding_window that some instances lease and others report to has one record, in
+// which what was used grows older and reports are told apart, whoever asks in between.
+func TestReportsOnALentRollingWindow(t *testing.T) {
+	s := newStage(t)
+	leased := limit(t, escapement.SlidingWindow, 100, time.Minute, time.Second)
+	exact := limit(t, escapement.SlidingWindow, 100, time.Minute, 0)
+	late := plan(t, escapement.Limit{Name: "k", Algorithm: escapement.SlidingWindow, Rate: escapement.Rate{Count: 100, Per: time.Minute}, Sync: time.Second, SyncMode: escapement.SyncDelayed})
+	for _, first := range []string{"report", "lease"} {
+		s.reset()
+		s.now += 60_000_000 - s.now%60_000_000
+		if first == "report" {
+			s.collect(late, 1, 30)
+			s.now += 1_000_000
+			s.lend(leased, 20)
+		} else {
+			s.lend(leased, 20)
+			s.now += 1_000_000
+			s.collect(late, 1, 30)
+		}
+		if f := s.collect(late, 1, 30); f.Used != 50 || f.Remaining != 50 || f.Window != s.now-s.now%60_000_000 || f.Rest != 59_000_000 {
+			t.Errorf("%s first: after a repetition %+v, want 50 used and 50 left", first, f)
+		}
+		if f := s.collect(late, 2, 30); f.Used != 80 || f.Remaining != 20 {
+			t.Errorf("%s first: %+v, want 80 used and 20 left", first, f)
+		}
+		if d := s.take(exact, 5); !d.Allowed || d.Remaining() != 15 {
+			t.Errorf("%s first: beside 80 a claim of 5 is admitted %v and leaves %d", first, d.Allowed, d.Remaining())
+		}
+		if g := s.lend(leased, 100); granted(&g) != 15 {
+			t.Errorf("%s first: %d granted beside 85", first, granted(&g))
+		}
+		for n := range int64(125) { // what was lent may be used until half a window from then
+			s.now += 1_000_000
+			s.collect(late, 3+n, 0)
+			s.lend(leased, 0)
+		}
+		if f := s.collect(late, 200, 0); f.Used != 0 || f.Remaining != 100 {
+			t.Errorf("%s first: two windows later %+v", first, f)
+		}
+		if g := s.lend(leased, 100); granted(&g)+g.Available != 100 {
+			t.Errorf("%s first: two windows later %d granted and %d available", first, granted(&g), g.Available)
+		}
+		// Once nobody leases any more, reports leave a record of their own.
+		s.now += 300_000_000
+		if f := s.collect(late, 201, 10); f.Used != 10 || strings.Contains(s.srv.Must(t, "GET", "k"), " r ") {
+			t.Errorf("%s first: the record of reports alone is %q", first, s.srv.Must(t, "GET", "k"))
+		}
+	}
+}
+
 // What was lent of a window before it began counts in it for whoever asks first.
 func TestWhatWasLentAheadCounts(t *testing.T) {
 	s := newStage(t)

@@ -17,9 +17,11 @@ for i = 1, #KEYS do
     out[n + 1], out[n + 2] = -5, 0
     n = n + 2
   else
-    if s.text ~= p.text then adopt(p, s, now) end
+    if s.lease and s.ring then lent(p, s, now) end
+    local say = s.rolls and flushLent or flush
+    if s.text ~= p.text and not s.rolls then adopt(p, s, now) end
     out[n + 1] = 1
-    out[n + 2], out[n + 3], out[n + 4], out[n + 5], out[n + 6], out[n + 7] = flush(p, s, now, f)
+    out[n + 2], out[n + 3], out[n + 4], out[n + 5], out[n + 6], out[n + 7] = say(p, s, now, f)
     n = n + 7
     s.plan, states[i] = p, s
   end

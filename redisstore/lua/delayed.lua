@@ -61,3 +61,29 @@ local function flush(p, s, now, f)
   if s.b and left > 0 then left = left - weighted(p, min(s.b, p.count), s.at, now) end
   return now, s.at, stop - now, s.a, max(0, left), late
 end
+
+-- flushLent is flush on a lent rolling window, which judges sliding windows of its period: what is
+-- reported is charged there, in the bucket of its window's end at the latest.
+local function flushLent(p, s, now, f)
+  local l, g = s.lease, own(p, s)
+  now = max(now, l.last)
+  l.last = now
+  local start, fresh, late = window(p, now), nil, 0
+  fresh, s.seen = numbered(s.seen or {idle = 0, last = now}, f, now - 2 * p.per)
+  s.seen.idle, s.seen.last = now + 2 * p.per, now
+  for i = 1, #f.parts, 3 do
+    local from, past, units = f.parts[i], f.parts[i + 1], max(0, f.parts[i + 2])
+    if not fresh then units = 0 end
+    if from >= start or now < past + max(0, f.interval) then
+      moveLent(p, s, now, now, units)
+    elseif past == start then
+      moveLent(p, s, now, past - 1, units)
+    else
+      late = late + units
+    end
+  end
+  local used, newest = 0, s.at / g.width
+  for j = floor(start / g.width), max(newest, l.top) do used = used + chargedLent(g, s, j) end
+  local _, all = lookLent(p, s, now, 0)
+  return now, start, start + p.per - now, used, max(0, p.count - all), late
+end

@@ -66,8 +66,10 @@ local function lend(p, s)
     local old = foreign(s.text)
     local same = g ~= p and not s.lease and (old.kind == 's' or old.kind == 'r' or old.kind == 'l') and old.per == p.per
     if not (same and old.kind == 'l') then
+      local seen = s.seen
       adopt(p, s, now)
       last = s.at
+      if same then s.seen = seen end
       if not same then closed = g == p and floor(now / g.per) or floor(now / g.width) + g.buckets end
     end
   end

@@ -71,18 +71,15 @@ local function parts(s, rest)
       l.next = ahead
     else
       local newest = s.at / g.width
-      if #rest ~= from - 1 + 8 * ahead then return false end
-      if ahead > 0 then
-        rows(l, rest, from, newest, ahead)
-      end
-      l.top = newest + ahead
-      return true
+      if #rest < from - 1 + 8 * ahead then return false end
+      if ahead > 0 then rows(l, rest, from, newest, ahead) end
+      l.top, from = newest + ahead, from + 8 * ahead
     end
     if from > #rest then return true end
     if byte(rest, from) ~= 10 then return false end
     from = from + 1
   end
-  if g then return false end
+  if g and not s.lease then return false end
   local idle, last, list = match(rest, '^D (%d+) (%d+)([ %d]*)$', from)
   if not idle then return false end
   s.seen = {idle = idle + 0, last = last + 0}
@@ -120,7 +117,7 @@ end
 -- write saves a state with all that it has.
 local function write(key, s, p, now, margin)
   local l, d = s.lease, s.seen
-  if not l and not d then return save(key, s, p, now, margin) end
+  if not l and (not d or s.ring) then return save(key, s, p, now, margin) end
   local left, text = 0, nil
   local g = s.ring and shape(s.text)
   if l then
@@ -143,12 +140,12 @@ local function write(key, s, p, now, margin)
   if not g then
     left = max(left, reset[p.kind](p, s, max(now, s.at)))
     text = head(s, p, now) .. (text or '')
-    if d then
-      left = max(left, d.idle - now)
-      local all = {format('\nD %.0f %.0f', d.idle, d.last)}
-      for _, i in ipairs(d) do all[#all + 1] = format(' %.0f %.0f %.0f', i[1], i[2], i[3]) end
-      text = text .. table.concat(all)
-    end
+  end
+  if d then
+    left = max(left, d.idle - now)
+    local all = {format('\nD %.0f %.0f', d.idle, d.last)}
+    for _, i in ipairs(d) do all[#all + 1] = format(' %.0f %.0f %.0f', i[1], i[2], i[3]) end
+    text = text .. table.concat(all)
   end
   call('SET', key, text, 'PX', format('%d', max(0, min(INSTANT, left)) / 1000 + 1 + margin))
 end
