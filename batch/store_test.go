@@ -162,3 +162,19 @@ func TestStoreOutage(t *testing.T) {
 		}
 	})
 }
+
+// A decision from what was told allocates nothing, in any kind of window.
+func TestStoreAllocates(t *testing.T) {
+	for _, l := range limits() {
+		l.Rate.Count = 1 << 20
+		if l.Rate.Per > 0 {
+			l.Rate.Per = time.Hour
+		}
+		s := open(t, newOffice(1), Options{MaxWait: time.Second})
+		p := compile(t, l)
+		take(t, s, p, 1)
+		if n := testing.AllocsPerRun(10_000, func() { take(t, s, p, 1) }); n >= 1 {
+			t.Errorf("%s: %v allocations", l.Name, n)
+		}
+	}
+}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/escapement-io/escapement"
-	"github.com/escapement-io/escapement/algo"
 	"github.com/escapement-io/escapement/memstore"
 )
 
@@ -45,7 +44,7 @@ func draws(keys int) []string {
 // in memory, of the same limit on the same keys, by processor time in the same run.
 func BenchmarkRatio(b *testing.B) {
 	ctx := context.Background()
-	for _, keys := range []int{1000, 100_000} {
+	for _, keys := range []int{1000, 10_000, 100_000} {
 		seq := draws(keys)
 		for _, algorithm := range []escapement.Algorithm{escapement.FixedWindow, escapement.RollingWindow} {
 			b.Run(fmt.Sprintf("%v/%d", algorithm, keys), func(b *testing.B) {
@@ -71,27 +70,6 @@ func BenchmarkRatio(b *testing.B) {
 				}
 			})
 		}
-	}
-}
-
-// generous is a lender that hands out far more than is asked for.
-type generous struct{ *bank }
-
-func (g generous) Lend(_ context.Context, loans []escapement.Loan, answers []escapement.Granted) {
-	const plenty = 1 << 40
-	now := g.now()
-	for i := range loans {
-		if loans[i].Ask.Want == 0 {
-			answers[i] = escapement.Granted{Outcome: escapement.Decided, Grant: algo.Grant{At: now}}
-			continue
-		}
-		l, _ := loans[i].Plan.Lease()
-		grant := algo.Grant{At: now, Available: plenty, Window: int64(now) / int64(l.Per), Units: plenty}
-		if l.Width > 0 {
-			from := int64(now) / int64(l.Width)
-			grant.Units, grant.Lots = 0, []algo.Lot{{From: from, Units: plenty, Expiry: from + l.Buckets}}
-		}
-		answers[i] = escapement.Granted{Outcome: escapement.Decided, Grant: grant}
 	}
 }
 

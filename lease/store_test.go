@@ -29,11 +29,16 @@ func rollingLimit(count int64, per, sync time.Duration) escapement.Limit {
 	return escapement.Limit{Name: "rolling", Algorithm: escapement.RollingWindow, Rate: escapement.Rate{Count: count, Per: per}, Sync: sync}
 }
 
-// open makes a store in a bubble and closes it at its end.
+// open makes a store, of a generous lender unless there is another, and closes it when the
+// test ends.
 func open(t testing.TB, b *bank, o Options) *Store {
 	t.Helper()
 	m := memstore.New()
-	s := NewStore(b, m, o)
+	var lender escapement.Lender = b
+	if b == nil {
+		lender = generous{newBank(1)}
+	}
+	s := NewStore(lender, m, o)
 	t.Cleanup(func() {
 		if err := s.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -150,4 +155,22 @@ func TestStoreGivesBack(t *testing.T) {
 			t.Errorf("after the end: %v", err)
 		}
 	})
+}
+
+// A decision from quota that is held allocates nothing, in either kind of window.
+func TestStoreAllocates(t *testing.T) {
+	for _, l := range []escapement.Limit{fixedLimit(1<<20, time.Hour, time.Minute), rollingLimit(1<<20, time.Hour, time.Minute)} {
+		s := open(t, nil, Options{MaxWait: time.Second})
+		p := compile(t, l)
+		take := func() {
+			if d, err := s.TakeOne(context.Background(), p, "k", 1); err != nil || !d.Allowed {
+				t.Fatalf("%v, allowed %v", err, d.Allowed)
+			}
+		}
+		take()
+		// A bucket that is used for the first time has to be noted.
+		if n := testing.AllocsPerRun(10_000, take); n >= 1 {
+			t.Errorf("%s: %v allocations", l.Name, n)
+		}
+	}
 }
