@@ -113,7 +113,7 @@ type Grant struct {
 	Share     int64 // this holder's part of the demand, in millionths
 	Available int64 // units nobody holds
 	Free      Store // if none: when there may be some again
-	Ver       int64 // of the record after this answer
+	Ver       int64 // of the record after this answer, not of an exact Ask
 	Lost      int64 // by how much the record was behind the Ver of the ask: it has lost writes
 
 	Window      int64 // fixed: the window of At

@@ -25,12 +25,10 @@ func (l *Lease) SyncFixed(r *FixedLease, now Store, a *Ask) Grant {
 	r.At = now
 	g := Grant{At: now, Window: w, Free: Store(w+1) * Store(l.Per)}
 	if a.Exact > 0 {
-		given := int64(0)
 		if g.Admitted = a.Exact <= l.Count-r.Given; g.Admitted {
-			given = a.Exact
+			r.Given += a.Exact
 		}
-		r.Given += given
-		g.Available, g.Ver = max(0, l.Count-r.Given), lent(&r.Ver, given)
+		g.Available = max(0, l.Count-r.Given)
 		return g
 	}
 	if g.Lost = missing(&r.Ver, fresh, a); g.Lost > 0 && l.Fence {

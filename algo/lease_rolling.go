@@ -97,7 +97,6 @@ func (l *Lease) exact(r *RollingLease, J int64, a *Ask) Grant {
 		given = a.Exact
 		l.charge(r, J, given)
 	}
-	g.Ver = lent(&r.Ver, given)
 	if g.Available = max(0, free[0]-given); g.Available == 0 {
 		g.Free = l.freeAfter(r, J, free, given)
 	}
