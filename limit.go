@@ -102,6 +102,7 @@ type Limit struct {
 	Shadow    bool           // decide and count, refuse nobody
 	Sync      time.Duration  // between two agreements of the instances that share the store; zero: every request asks it
 	SyncMode  SyncMode       // how they agree: zero means SyncLease
+	Fence     bool           // SyncLease: a store that has lost writes lends nothing while what they promised may be in use
 }
 
 // Plan is a Limit compiled: what a Store needs to decide. Safe for concurrent use.

@@ -96,6 +96,9 @@ func (p *Plan) Lease() (algo.Lease, bool) {
 func (p *Plan) sync(bad func(field, problem, hint string)) {
 	l := &p.limit
 	interval := l.span("sync", l.Sync, bad)
+	if l.Fence && (l.Sync == 0 || l.SyncMode != SyncLease) {
+		bad("fence", "set without a lease", "set sync as well, or drop it: only what was handed out in advance can be forgotten")
+	}
 	switch {
 	case l.Sync == 0:
 	case l.Sync < 0:
@@ -108,6 +111,7 @@ func (p *Plan) sync(bad func(field, problem, hint string)) {
 		if p.lease, err = p.core.Lease(interval); errors.As(err, &wrong) {
 			bad("sync", wrong.Field+": "+wrong.Problem, wrong.Hint)
 		}
+		p.lease.Fence = l.Fence
 	case l.Algorithm != FixedWindow && l.Algorithm != SlidingWindow:
 		bad("sync", l.Algorithm.String()+" cannot be reported later", "use fixed_window or sliding_window, or no sync")
 	case l.Align < Day && l.Sync >= l.Rate.Per:

@@ -38,8 +38,10 @@ func (s *Store) Lend(ctx context.Context, loans []escapement.Loan, answers []esc
 	list.run(ctx, func(c *syncCall) {
 		c.each(func(i int, r *reader) {
 			answers[i].Outcome = escapement.Decided
-			readGrant(r, loans[i].Plan, &answers[i].Grant)
-			answers[i].Grant.Held = c.held(answers[i].Grant.At)
+			g := &answers[i].Grant
+			readGrant(r, loans[i].Plan, g)
+			g.Ver, g.Lost = r.next(), r.next()
+			g.Held = c.held(g.At)
 		}, func(i int, o escapement.Outcome, err error) {
 			answers[i] = escapement.Granted{Outcome: o, Err: err}
 		})
@@ -53,7 +55,7 @@ var errLeaseTime = unavailable("scripts may not ask for the time, without which 
 // lending is the plan that a loan is judged by.
 func (s *Store) lending(l *escapement.Loan) (*wire, error) {
 	a := &l.Ask
-	numbers := []int64{a.Exact, a.Rate, a.Epoch, a.LastRate, a.Window, a.Return, a.Want, a.WantNext, a.Have, a.HaveNext,
+	numbers := []int64{a.Exact, a.Rate, a.Epoch, a.LastRate, a.Ver, a.Window, a.Return, a.Spent, a.Want, a.WantNext, a.Have, a.HaveNext,
 		int64(a.Past), a.Base, a.Horizon, a.Upto, a.Carry}
 	for _, list := range [][]algo.Amount{a.Settle, a.Used} {
 		for _, m := range list {
@@ -79,13 +81,17 @@ func (s *Store) lending(l *escapement.Loan) (*wire, error) {
 // leaseArgs is what follows the numbers of a leased plan.
 func leaseArgs(w *wire) []string {
 	l, _ := w.plan.Lease()
-	return appendInts(nil, int64(l.Interval), int64(l.Width), l.Buckets)
+	fence := int64(0)
+	if l.Fence {
+		fence = 1
+	}
+	return appendInts(nil, int64(l.Interval), int64(l.Width), l.Buckets, fence)
 }
 
 func appendAsk(args []string, w *wire, a *algo.Ask) []string {
-	args = appendInts(args, a.Exact, a.Rate, a.Epoch, a.LastRate, a.Want, a.Have)
+	args = appendInts(args, a.Exact, a.Rate, a.Epoch, a.LastRate, a.Want, a.Have, a.Ver)
 	if l, _ := w.plan.Lease(); l.Width == 0 {
-		return appendInts(args, a.Window, a.Return, a.WantNext, a.HaveNext)
+		return appendInts(args, a.Window, a.Return, a.Spent, a.WantNext, a.HaveNext)
 	}
 	args = appendInts(args, int64(a.Past), a.Base, a.Horizon, a.Upto, a.Carry)
 	for _, list := range [][]algo.Amount{a.Settle, a.Used} {

@@ -176,12 +176,12 @@ func TestALeaseThatIsOver(t *testing.T) {
 		leased, exact := limit(t, a, 100, time.Minute, time.Second), limit(t, a, 100, time.Minute, 0)
 		s.lend(leased, 10)
 		s.take(exact, 1)
-		if r := s.srv.Must(t, "GET", "k"); !strings.Contains(r, "\nL") {
+		if r := s.srv.Must(t, "GET", "k"); !strings.Contains(r, "\nM") {
 			t.Errorf("%v: an exact claim forgets what is lent: %q", a, r)
 		}
 		s.now += 120_000_000
 		s.take(exact, 1)
-		if r := s.srv.Must(t, "GET", "k"); strings.Contains(r, "\nL") {
+		if r := s.srv.Must(t, "GET", "k"); strings.Contains(r, "\nM") {
 			t.Errorf("%v: two windows later the record is %q", a, r)
 		}
 		if d := s.take(exact, 1); d.Remaining() != 98 {

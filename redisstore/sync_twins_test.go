@@ -49,6 +49,9 @@ func TestSyncTwins(t *testing.T) {
 				tw.calls(50)
 			}
 			t.Logf("%d answers, %d with units or counts, seed %d", tw.done, tw.granted, s)
+			if kind != 2 && tw.lost < tw.done/400 {
+				t.Errorf("of %d answers %d say that writes are lost", tw.done, tw.lost)
+			}
 			if tw.granted < tw.done/10 {
 				t.Errorf("the histories are one-sided: %d of %d", tw.granted, tw.done)
 			}
@@ -67,6 +70,7 @@ type syncTwins struct {
 	now     algo.Store
 	done    int
 	granted int
+	lost    int
 }
 
 // syncPair is one key: its plan, the record that package algo has of it, and who holds
@@ -85,6 +89,7 @@ type syncHolder struct {
 	lots             []algo.Lot
 	epoch, rate      int64
 	upto, carry      int64
+	ver              int64
 	granted, ahead   int64
 	window           int64
 	number, instance int64
@@ -103,6 +108,7 @@ func (tw *syncTwins) pair(i int) *syncPair {
 		l.Rate.Count = []int64{1, 2, 10, 60, 64, 65, 500, 1000, 999_983, algo.MaxLease - 1, algo.MaxLease, 1 + r.Int64N(1_000_000)}[r.IntN(12)]
 		l.Rate.Per = []time.Duration{100 * time.Millisecond, time.Second, 10 * time.Second, 13 * time.Second, time.Minute, time.Hour, 24 * time.Hour}[r.IntN(7)]
 		l.Sync = max(20*time.Millisecond, l.Rate.Per/time.Duration(2+r.IntN(100))).Truncate(time.Microsecond)
+		l.Fence = tw.kind != 2 && r.IntN(2) == 0
 		switch {
 		case tw.kind == 1:
 			l.Algorithm = []escapement.Algorithm{escapement.SlidingWindow, escapement.RollingWindow}[r.IntN(2)]
@@ -179,6 +185,10 @@ func (tw *syncTwins) calls(n int) {
 			} else {
 				var g algo.Grant
 				readGrant(r, pairs[i][k].wire.plan, &g)
+				g.Ver, g.Lost = r.next(), r.next()
+				if g.Lost > 0 {
+					tw.lost++
+				}
 				got = g
 				if g.Units > 0 || g.Next > 0 || len(g.Lots) > 0 || g.Admitted {
 					tw.granted++
@@ -208,6 +218,9 @@ func (tw *syncTwins) lend(p *syncPair, c *syncCall) algo.Grant {
 	a := algo.Ask{Epoch: h.epoch, LastRate: h.rate, Window: -1}
 	a.Rate = []int64{0, 1, p.lease.Count, 10 * p.lease.Count, 20 * p.lease.Count, r.Int64N(2*p.lease.Count + 1)}[r.IntN(6)]
 	a.Want = []int64{0, 1, 5, p.lease.Count / 3, p.lease.Count, 2 * p.lease.Count, r.Int64N(p.lease.Count + 1)}[r.IntN(7)]
+	if a.Ver = []int64{h.ver, h.ver, 0, r.Int64N(10)}[r.IntN(4)]; r.IntN(20) == 0 {
+		a.Ver = min(algo.MaxInt, []int64{h.ver + r.Int64N(100), p.fixed.Ver + p.rolling.Ver + r.Int64N(100), algo.MaxInt}[r.IntN(3)])
+	}
 	a.WantNext = []int64{0, 1, p.lease.Count, r.Int64N(p.lease.Count + 1)}[r.IntN(4)]
 	if r.IntN(8) == 0 {
 		a.Exact = []int64{1, 2, p.lease.Count, p.lease.Count + 1, 1 + r.Int64N(p.lease.Count)}[r.IntN(5)]
@@ -217,6 +230,7 @@ func (tw *syncTwins) lend(p *syncPair, c *syncCall) algo.Grant {
 		a.Window = int64(tw.now)/int64(p.lease.Per) - []int64{0, 0, 0, 1, 2, -1}[r.IntN(6)]
 		a.Have, a.HaveNext = h.granted, h.ahead
 		a.Return = r.Int64N(h.granted + 2)
+		a.Spent = []int64{0, 0, 1, r.Int64N(p.lease.Count + 1)}[r.IntN(4)]
 		g = p.lease.SyncFixed(&p.fixed, tw.now, &a)
 		if h.window != g.Window {
 			h.granted, h.ahead, h.window = 0, 0, g.Window
@@ -231,7 +245,7 @@ func (tw *syncTwins) lend(p *syncPair, c *syncCall) algo.Grant {
 		}
 	}
 	if a.Exact == 0 {
-		h.epoch, h.rate = g.Epoch, a.Rate
+		h.epoch, h.rate, h.ver = g.Epoch, a.Rate, g.Ver
 	}
 	c.body = appendAsk(c.body, p.wire, &a)
 	return g

@@ -59,22 +59,37 @@ local function quota(g, want, available, have, by)
   return min(want, available, max(entitled - have, ceilDiv(available, by.n)))
 end
 
+-- missing is by how much a record is behind what the holder saw: algo/lease_lost.go. One from
+-- before there were versions is behind nothing, unless there is none.
+local function missing(l, a)
+  local lost = 0
+  if a.ver > l.ver and (l.ver > 0 or l.last == 0) then lost = a.ver - l.ver end
+  l.ver = max(l.ver, a.ver)
+  return lost
+end
+
 -- lendFixed answers: at, admitted, epoch, instances, share, available, free, window, units, next.
 local function lendFixed(g, s, now, a)
   local l = s.lease
+  local lost = a.exact > 0 and 0 or missing(l, a)
   now = rollLent(g.per, s, now)
-  l.last = now
+  l.last, a.lost = now, lost
   local w = s.at / g.per
   local free = (w + 1) * g.per
   if a.exact > 0 then
     local ok = 0
     if a.exact <= g.count - s.a then ok, s.a = 1, s.a + a.exact end
-    return now, ok, 0, 0, 0, g.count - s.a, free, w, 0, 0
+    return now, ok, 0, 0, 0, max(0, g.count - s.a), free, w, 0, 0
+  end
+  if lost > 0 and g.fence then
+    s.a = max(s.a, g.count)
+    if free - now <= 2 * g.interval then l.next = max(l.next, g.count) end
   end
   local by = register(g, l, now, a)
   local want, have, wantNext, haveNext = a.want, a.have, a.wantNext, a.haveNext
   if a.window == w then
     if w > l.closed then s.a = s.a - min(max(0, a.back), s.a) end
+    s.a = s.a + min(max(0, a.spent), MAX - s.a)
   elseif a.window == w - 1 and a.window >= 0 then
     want, have, wantNext, haveNext = wantNext, haveNext, 0, 0
   else
@@ -83,6 +98,6 @@ local function lendFixed(g, s, now, a)
   local units = quota(g, want, g.count - s.a, have, by)
   s.a = s.a + units
   local ahead = quota(g, wantNext, g.count - l.next, haveNext, by)
-  l.next = l.next + ahead
-  return now, 0, l.epoch, by.n, millionths(by.rate, by.sum), g.count - s.a, free, w, units, ahead
+  l.next, a.given = l.next + ahead, units + ahead
+  return now, 0, l.epoch, by.n, millionths(by.rate, by.sum), max(0, g.count - s.a), free, w, units, ahead
 end

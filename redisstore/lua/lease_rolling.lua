@@ -121,9 +121,10 @@ end
 -- newest bucket, how many buckets from there on have units, and those of each.
 local function lendRolling(g, s, now, a)
   local l = s.lease
+  local lost = a.exact > 0 and 0 or missing(l, a)
   now = max(now, l.last)
   local newest = advanceLent(g, s, now)
-  l.last = now
+  l.last, a.lost = now, lost
   if a.exact > 0 then
     local free, _, far = outlook(g, s, newest, 1)
     local ok, given = 0, 0
@@ -135,9 +136,12 @@ local function lendRolling(g, s, now, a)
     if available == 0 then again = freeAfter(g, s, newest, free, far, given) end
     return {now, ok, 0, 0, 0, available, again, 0, 0, 0, 0}
   end
+  local horizon = min(max(1, a.horizon), g.buckets)
+  if lost > 0 and g.fence then
+    chargeLent(g, s, newest + horizon, max(0, g.count - chargedLent(g, s, newest + horizon)))
+  end
   settleLent(g, s, newest, now, a)
   local by = register(g, l, now, a)
-  local horizon = min(max(1, a.horizon), g.buckets)
   local free, release, far = outlook(g, s, newest, horizon)
   local x, carry, given = shares(g, a, newest, horizon, free, release, by)
   local expiry, last = newest + horizon, horizon
@@ -152,6 +156,7 @@ local function lendRolling(g, s, now, a)
     end
   end
   chargeLent(g, s, expiry, given)
+  a.given = given
   if out[6] == 0 then out[7] = freeAfter(g, s, newest, free, far, given) end
   return out
 end

@@ -1,16 +1,17 @@
--- Quota in advance. ARGV: see args.lua; a plan is followed by the interval, and of a rolling
--- window the width and the number of its buckets. Of each key: its plan, exact, rate, epoch,
--- lastRate, want, have; of a fixed window the window, what is given back, wantNext, haveNext; of a
+-- Quota in advance. ARGV: see args.lua; a plan is followed by the interval, the width and the number
+-- of the buckets of a rolling window, and whether it has a fence. Of each key: its plan, exact, rate,
+-- epoch, lastRate, want, have, ver; of a fixed window the window, what is given back, what was spent, wantNext, haveNext; of a
 -- rolling one past, base, horizon, upto, carry, and how many numbers of settle and they, of used
--- and they. Reply: raw, now, of each key 1 and its answer, or why it was not run and a detail.
+-- and they. Reply: raw, now, of each key 1 and its answer, the version and what is lost; or why it was
+-- not run and a detail.
 
 local known = readPlans(function(p)
-  local interval, width, buckets = number(), number(), number()
+  local interval, width, buckets, fence = number(), number(), number(), number() == 1
   if width == 0 then
-    p.lent, p.interval = p, interval
+    p.lent, p.interval, p.fence = p, interval, fence
     return
   end
-  p.lent = {per = p.per, width = width, buckets = buckets, size = buckets + 1, count = p.count, interval = interval,
+  p.lent = {per = p.per, width = width, buckets = buckets, size = buckets + 1, count = p.count, interval = interval, fence = fence,
     text = format('r %.0f %.0f %.0f', p.per, width, buckets)}
 end)
 
@@ -21,9 +22,9 @@ local function list()
 end
 
 local function readAsk(p)
-  local a = {exact = number(), rate = number(), epoch = number(), lastRate = number(), want = number(), have = number()}
+  local a = {exact = number(), rate = number(), epoch = number(), lastRate = number(), want = number(), have = number(), ver = number()}
   if p.lent == p then
-    a.window, a.back, a.wantNext, a.haveNext = number(), number(), number(), number()
+    a.window, a.back, a.spent, a.wantNext, a.haveNext = number(), number(), number(), number(), number()
   else
     a.past, a.base, a.horizon, a.upto, a.carry = number(), number(), number(), number(), number()
     a.settle, a.used = list(), list()
@@ -49,6 +50,7 @@ local function reshape(g, s, now)
   local units, last = s.a, (max(newest, l.top) + 1) * old.width - 1
   for _, c in pairs(l.c) do units = units + c end
   local to = lease(l.last)
+  to.ver = l.ver
   to.closed = floor(max(now, l.last) / g.width) + g.buckets
   s.lease, s.at, s.a, s.ring, s.text = to, 0, 0, nil, g.text
   advanceLent(g, s, max(now, l.last))
@@ -98,6 +100,13 @@ for i = 1, #KEYS do
       n = n + 1 + #answer
     end
     local l = s.lease
+    if a.exact > 0 then
+      out[n + 1], out[n + 2] = 0, 0
+    else
+      l.ver = min(MAX, l.ver + 1 + a.given)
+      out[n + 1], out[n + 2] = l.ver, a.lost
+    end
+    n = n + 2
     l.idle = max((l.epoch + 2) * 2 * g.interval, (l.closed + 1) * (g.width or g.per))
     s.plan, states[i] = p, s
   end

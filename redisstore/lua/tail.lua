@@ -1,11 +1,11 @@
 -- What a record has besides its state, in lines after it, while quota of it is lent in
 -- advance or instances report to it.
 --
--- L, then nine little-endian 64-bit words: until when it means something, the latest instant seen,
+-- M, then ten little-endian 64-bit words: its version, until when it means something, the latest instant seen,
 -- the demand (epoch, number, rate, and number and rate of the epoch before), up to which window or
 -- bucket nothing is taken back, and of a fixed window the units lent of the next one; of a rolling
 -- one how many buckets after the newest follow, in two rows of 32-bit words: the units charged to
--- each, and those that may not be used before it.
+-- each, and those that may not be used before it. L is the same without the version, which is 0 then.
 --
 -- D, then numbers: until when it means something, the latest instant seen, and of each instance its
 -- number, that of its last flush, and when it came.
@@ -15,7 +15,7 @@
 
 local match, gmatch, rep = string.match, string.gmatch, string.rep
 local pack, unpackAll = struct.pack, struct.unpack
-local LEASE = '<I8I8I8I8I8I8I8I8I8'
+local LEASE = '<I8I8I8I8I8I8I8I8I8I8'
 
 -- shapes are the rolling windows of records, by their text; forms the formats of rows of words.
 local shapes, forms = {}, {}
@@ -41,7 +41,7 @@ local function shape(text)
 end
 
 local function lease(last)
-  return {idle = 0, last = last, epoch = 0, number = 0, rate = 0, lastNumber = 0, lastRate = 0, closed = 0, next = 0, c = {}, f = {}, top = 0}
+  return {ver = 0, idle = 0, last = last, epoch = 0, number = 0, rate = 0, lastNumber = 0, lastRate = 0, closed = 0, next = 0, c = {}, f = {}, top = 0}
 end
 
 -- rows reads two rows of n words of text from a position on, of buckets after the newest.
@@ -62,11 +62,13 @@ local function parts(s, rest)
     from = 4 * g.size + 2
     if byte(rest, from - 1) ~= 10 then return false end
   end
-  if byte(rest, from) == 76 then
-    if #rest < from + 72 then return false end
+  local mark = byte(rest, from)
+  if mark == 76 then rest = sub(rest, 1, from) .. rep('\0', 8) .. sub(rest, from + 1) end
+  if mark == 76 or mark == 77 then
+    if #rest < from + 80 then return false end
     local l, ahead = {c = {}, f = {}, top = 0, next = 0}, 0
-    l.idle, l.last, l.epoch, l.number, l.rate, l.lastNumber, l.lastRate, l.closed, ahead = unpackAll(LEASE, rest, from + 1)
-    s.lease, from = l, from + 73
+    l.ver, l.idle, l.last, l.epoch, l.number, l.rate, l.lastNumber, l.lastRate, l.closed, ahead = unpackAll(LEASE, rest, from + 1)
+    s.lease, from = l, from + 81
     if not g then
       l.next = ahead
     else
@@ -131,7 +133,7 @@ local function write(key, s, p, now, margin)
     else
       left = max(left, s.at + 2 * p.per - now)
     end
-    text = '\nL' .. pack(LEASE, l.idle, l.last, l.epoch, l.number, l.rate, l.lastNumber, l.lastRate, l.closed, ahead)
+    text = '\nM' .. pack(LEASE, l.ver, l.idle, l.last, l.epoch, l.number, l.rate, l.lastNumber, l.lastRate, l.closed, ahead)
     if g then
       local newest = s.at / g.width
       text = format('1 %016d %016d %s\n', s.at, s.a, s.text) .. s.ring .. text .. words(l.c, newest + 1, newest + ahead, l.f)
