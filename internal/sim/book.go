@@ -15,7 +15,8 @@ type admission struct {
 	stamp int64      // the window or bucket it was counted in; open: none
 	cost  int64
 	node  int
-	open  bool // let through because nobody could be asked
+	open  bool  // let through because nobody could be asked
+	part  int64 // not 0: let through by the instance's part of the limit, which is this
 }
 
 // book is what came of the requests.
@@ -59,7 +60,7 @@ func (b *book) decide(n *node, r *request, v verdict) {
 	switch {
 	case v.admitted || open:
 		b.passed[n.id]++
-		b.admissions = append(b.admissions, admission{at: w.now, line: w.store.line(), stamp: v.stamp, cost: r.cost, node: n.id, open: open})
+		b.admissions = append(b.admissions, admission{at: w.now, line: w.store.line(), stamp: v.stamp, cost: r.cost, node: n.id, open: open, part: v.part})
 	case v.away:
 		b.away++
 	default:

@@ -13,6 +13,7 @@ import (
 //     the instance charged, and, unless the store's clock steps, by true time; plus what
 //     was handed out and forgotten where a failover loses writes; of a bucket, never more
 //     in any span than the burst and what comes back in it;
+//   - leases that go on without the store: each instance within its part of the limit;
 //   - delayed: never more than the limit per instance and window; without faults, never
 //     more than the limit and what the other instances can admit between two reports;
 //   - nothing is charged twice, and nothing is lost but what a crash or a failover took;
@@ -31,6 +32,8 @@ func (w *world) check(requests []request) {
 	if s.Mode == Leased {
 		w.checkCalls()
 		w.checkSettled()
+		w.checkParts()
+		w.checkLost()
 	}
 	undecided := 0
 	for i := range requests {
@@ -52,7 +55,7 @@ func (w *world) bound() int64 {
 func (w *world) stamps() map[int64]int64 {
 	m := map[int64]int64{}
 	for _, a := range w.book.admissions {
-		if !a.open {
+		if !a.open && a.part == 0 {
 			m[a.stamp] += a.cost
 		}
 	}
@@ -96,7 +99,7 @@ func (w *world) checkStamps() {
 
 func (w *world) checkTime() {
 	s := w.setup
-	if len(s.Store.Steps) > 0 || s.Mode == Exact || s.Exact > 0 || s.OpenUp {
+	if len(s.Store.Steps) > 0 || s.Mode == Exact || s.Exact > 0 || s.OpenUp || w.book.parted() {
 		return // what the backend sees is then bounded by nothing, or dated by the reply
 	}
 	most := w.bound()

@@ -16,6 +16,7 @@ type careless struct {
 	generous bool // admits what the ledger refuses
 	repeats  bool // sends reports again under a new number
 	drops    bool // loses reports
+	alone    bool // says that what it admits is within a part
 	number   int64
 }
 
@@ -23,6 +24,9 @@ func (c *careless) admit(now algo.Mono, r *request) verdict {
 	v := c.limiter.admit(now, r)
 	if c.generous && !v.waits && !v.admitted {
 		v.admitted, v.stamp = true, windowOf(r)
+	}
+	if c.alone {
+		v.part = 3
 	}
 	return v
 }
@@ -92,11 +96,19 @@ func TestChecksNotice(t *testing.T) {
 		"a report counted twice": {calm(Delayed, Fixed), func(n *node) { n.limit = &careless{limiter: n.limit, repeats: true} }, "counted"},
 		"a report lost":          {calm(Delayed, Fixed), func(n *node) { n.limit = &careless{limiter: n.limit, drops: true} }, "counted"},
 		"a wait without end": {calm(Leased, Fixed), func(n *node) {
-			n.limit = leased{lease.New(lease.Config{Lease: n.w.store.lease, MaxWait: algo.Mono(time.Second)})}
+			n.limit = &leased{Ledger: lease.New(lease.Config{Lease: n.w.store.lease, MaxWait: algo.Mono(time.Second)})}
 			n.w.setup.Store.Outages = []Outage{{0, time.Second}}
 		}, "waited"},
+		"more than a part": {calm(Leased, Fixed), func(n *node) {
+			n.w.setup.Share = true
+			n.limit = &careless{limiter: n.limit, alone: true}
+		}, "without the store"},
+		"a part that was not told": {calm(Leased, Fixed), func(n *node) {
+			n.w.setup.Share = true
+			n.limit = &careless{limiter: n.limit, alone: true}
+		}, "was told"},
 		"too many calls": {calm(Leased, Rolling), func(n *node) {
-			n.limit = leased{lease.New(lease.Config{Lease: n.w.store.lease, Extras: 1000})}
+			n.limit = &leased{Ledger: lease.New(lease.Config{Lease: n.w.store.lease, Extras: 1000})}
 			n.w.setup.Extras, n.w.setup.Sync = 1, 400*time.Millisecond
 		}, "calls in"},
 		"a longer blind spot": {calm(Delayed, Fixed), func(n *node) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // load reads a scenario of the repository.
@@ -245,6 +246,8 @@ func TestFaults(t *testing.T) {
 		{"lease fixed deny", "over", -none, 0, overOf}, {"lease fixed deny", "under", 0, 15, underOf},
 		{"lease rolling deny", "any span", -none, 0, anyOf}, {"lease rolling deny", "under", 0, 18, underOf},
 		{"lease fixed allow", "over", 50, none, overOf},
+		{"lease fixed share", "over", -none, 6, overOf}, {"lease fixed share", "under", 0, 0.5, underOf},
+		{"lease rolling share", "any span", -none, 13, anyOf}, {"lease rolling share", "under", 0, 3, underOf},
 	})
 	hold(t, "store-clock.yaml", []figure{
 		{"fixed half a second back", "over", -none, 0, overOf}, {"fixed ahead", "over", -none, 0, overOf},
@@ -252,7 +255,8 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// A failover exceeds the limit by at most what it forgot, and says how much that was.
+// A failover exceeds the limit by at most what it forgot, and the instances notice. Behind
+// a fence the loss of more than an interval costs nothing above the limit.
 func TestFailover(t *testing.T) {
 	for run, r := range results(t, "failover.yaml") {
 		if r.Mode != string(Leased) {
@@ -260,6 +264,37 @@ func TestFailover(t *testing.T) {
 		}
 		if over := r.OverAny / 100 * float64(r.Limit); r.Window == string(Rolling) && over > float64(r.Forgotten) || r.Forgotten == 0 {
 			t.Errorf("%s: over by %.0f, and %d were forgotten", run, over, r.Forgotten)
+		}
+		if r.Noticed < r.Forgotten/2 {
+			t.Errorf("%s: %d were forgotten and %d noticed", run, r.Forgotten, r.Noticed)
+		}
+	}
+}
+
+// Without a fence the loss of half a second lets pass two thirds more in a window.
+func TestFence(t *testing.T) {
+	for _, tt := range []struct {
+		window      Window
+		loses       time.Duration
+		fence       bool
+		least, most float64
+	}{
+		{Fixed, 500 * time.Millisecond, false, 40, 100}, {Fixed, 500 * time.Millisecond, true, -none, 0},
+		{Rolling, 500 * time.Millisecond, false, 5, 100}, {Rolling, 500 * time.Millisecond, true, -none, 0},
+	} {
+		sc := load(t, "failover.yaml")
+		s := sc.Runs[0]
+		s.Mode, s.Window, s.Fence, s.Seeds, s.Store.Failovers = Leased, tt.window, tt.fence, 5, []Failover{{At: 20_370 * time.Millisecond, Loses: tt.loses}}
+		r, err := s.Run(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		over := r.Over
+		if tt.window == Rolling {
+			over = r.OverAny
+		}
+		if over < tt.least || over > tt.most || len(r.Violations) > 0 {
+			t.Errorf("%s, %v lost, fence %t: %+.2f %% over, want %v to %v; %q", tt.window, tt.loses, tt.fence, over, tt.least, tt.most, r.Violations)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"github.com/escapement-io/escapement/algo"
 	"github.com/escapement-io/escapement/batch"
 	"github.com/escapement-io/escapement/lease"
@@ -14,24 +16,38 @@ func (r *request) begin(now algo.Mono) {
 }
 
 // leased drives package lease.
-type leased struct{ *lease.Ledger }
+type leased struct {
+	*lease.Ledger
+	count int64   // the limit
+	told  []int64 // parts of it, in units, as the store told them
+}
 
-func (l leased) admit(now algo.Mono, r *request) verdict {
+func (l *leased) admit(now algo.Mono, r *request) verdict {
 	r.begin(now)
 	a := l.Admit(now, &r.leased)
-	return verdict{admitted: a.Verdict == lease.Admitted, waits: a.Verdict == lease.Waiting,
-		away: a.Verdict == lease.Unavailable, stamp: a.Window, until: a.Until}
+	v := verdict{admitted: a.Verdict == lease.Admitted, waits: a.Verdict == lease.Waiting,
+		away: a.Verdict == lease.Unavailable || a.Fallback, stamp: a.Window, until: a.Until}
+	if v.admitted && a.Fallback {
+		v.part = l.Part()
+	}
+	return v
 }
 
 func send(a algo.Ask, ok bool) (func(*store) any, bool) {
 	return func(s *store) any { return s.sync(&a) }, ok
 }
 
-func (l leased) poll(now algo.Mono) (func(*store) any, bool)  { return send(l.Poll(now)) }
-func (l leased) leave(now algo.Mono) (func(*store) any, bool) { return send(l.Leave(now)) }
-func (l leased) absorb(now algo.Mono, reply any)              { l.Absorb(now, reply.(*algo.Grant)) }
-func (l leased) failed(now algo.Mono)                         { l.Failed(now) }
-func (l leased) next() (algo.Mono, bool)                      { return l.Next() }
+func (l *leased) poll(now algo.Mono) (func(*store) any, bool)  { return send(l.Poll(now)) }
+func (l *leased) leave(now algo.Mono) (func(*store) any, bool) { return send(l.Leave(now)) }
+func (l *leased) absorb(now algo.Mono, reply any) {
+	g := reply.(*algo.Grant)
+	l.Absorb(now, g)
+	if n := g.Share * l.count / 1_000_000; !slices.Contains(l.told, n) {
+		l.told = append(l.told, n)
+	}
+}
+func (l *leased) failed(now algo.Mono)    { l.Failed(now) }
+func (l *leased) next() (algo.Mono, bool) { return l.Next() }
 
 // delayed drives package batch.
 type delayed struct{ *batch.Ledger }

@@ -32,8 +32,10 @@ type Result struct {
 	NoStore    int64    `json:"refused_without_store"`
 	Late       int64    `json:"late_units"`      // reported after their window
 	Forgotten  int64    `json:"forgotten_units"` // handed out and lost by a failover
-	Windows    []int64  `json:"windows"`         // units in each complete window
-	PerSecond  []int64  `json:"per_second"`      // units in each second of the world
+	Noticed    int64    `json:"noticed_units"`   // of these, with the syncs that handed them out, what instances came to know of
+	Alone      int64    `json:"admitted_without_store"`
+	Windows    []int64  `json:"windows"`    // units in each complete window
+	PerSecond  []int64  `json:"per_second"` // units in each second of the world
 	Violations []string `json:"violations"`
 }
 
@@ -84,12 +86,17 @@ func (w *world) measure(requests []request) *Result {
 	s, b := w.setup, &w.book
 	r := &Result{Name: s.Name, Mode: string(s.Mode), Window: string(s.Window), Instances: s.Instances, Limit: s.Limit, Per: s.Per.String(),
 		Offered: int64(len(requests)), Admitted: int64(len(b.admissions)), Refused: b.refused, NoStore: b.away,
-		Late: w.store.late, Forgotten: w.store.forgot, Violations: b.violations, Windows: []int64{}}
+		Late: w.store.late, Forgotten: w.store.forgot, Noticed: w.store.noticed, Violations: b.violations, Windows: []int64{}}
 	if s.Mode != Exact {
 		r.Sync = s.Sync.String()
 	}
 	if r.Violations == nil {
 		r.Violations = []string{}
+	}
+	for _, a := range b.admissions {
+		if a.open || a.part > 0 {
+			r.Alone++
+		}
 	}
 	slices.SortStableFunc(b.admissions, func(a, c admission) int { return int(a.at - c.at) })
 	r.PerSecond = make([]int64, s.For/time.Second+1)

@@ -23,6 +23,7 @@ type verdict struct {
 	admitted, waits, away bool
 	elsewhere             bool  // the answer comes by itself
 	stamp                 int64 // the window or bucket it counts in
+	part                  int64 // admitted without the store, within so many units of a window
 	until                 algo.Mono
 }
 

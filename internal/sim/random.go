@@ -42,6 +42,9 @@ func Random(seed int64) *Setup {
 		s.Network.Jitter = time.Duration(r.Int63n(int64(10 * time.Millisecond)))
 	}
 	s.faults(r)
+	if s.Mode == Leased {
+		s.Share, s.Fence = r.Intn(3) == 0, r.Intn(3) == 0
+	}
 	return s
 }
 

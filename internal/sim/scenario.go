@@ -209,9 +209,12 @@ func read(o *tree.Object, s *Setup) {
 	policy := "deny"
 	if s.OpenUp {
 		policy = "allow"
+	} else if s.Share {
+		policy = "local_share"
 	}
-	word(r, "on_failure", &policy, "deny", "allow")
-	s.OpenUp = policy == "allow"
+	word(r, "on_failure", &policy, "deny", "allow", "local_share")
+	s.OpenUp, s.Share = policy == "allow", policy == "local_share"
+	r.bool("fence", &s.Fence)
 	r.object("load", func(r reader) { s.Load = Load{}; s.Load.read(r) })
 	r.object("network", func(r reader) {
 		r.span("latency", &s.Network.Latency, 0)
@@ -296,6 +299,9 @@ func (s *Setup) judge(v tree.Value) {
 	}
 	if s.Exact > s.Instances || s.Exact > 0 && s.Mode != Leased {
 		v.Fail("exact_instances are instances of a lease that ask about every request", "use at most the number of instances, with mode: lease")
+	}
+	if (s.Share || s.Fence) && s.Mode != Leased {
+		v.Fail("on_failure: local_share and fence are about leases", "write mode: lease, or remove them")
 	}
 	for i := range s.Clocks {
 		s.exists(v, s.Clocks[i].Instance)

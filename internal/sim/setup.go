@@ -40,6 +40,8 @@ type Setup struct {
 	Crashes []Crash
 	Pauses  []Pause
 	OpenUp  bool // while the store does not answer and nothing is held: admit
+	Share   bool // leases: admit then up to the instance's part of the limit
+	Fence   bool // leases: a store that has lost writes lends nothing while what they promised may be in use
 }
 
 // Mode says how instances agree.
@@ -190,6 +192,7 @@ func (s *Setup) compile() (compiled, error) {
 		if c.lease, err = c.core.Lease(span); err != nil {
 			return c, fmt.Errorf("sim: %w", err)
 		}
+		c.lease.Fence = s.Fence
 	default:
 		return c, fmt.Errorf("sim: unknown mode %q; use delayed, lease or exact", s.Mode)
 	}
@@ -223,7 +226,7 @@ func (s *Setup) build(seed int64) (*world, error) {
 		case s.Mode == Exact || i >= s.Instances-s.Exact:
 			n.limit = &exact{w: w, n: n}
 		default:
-			n.limit = leased{lease.New(lease.Config{Lease: c.lease, Phase: phase, Extras: s.Extras, SkipDry: s.SkipDry})}
+			n.limit = &leased{count: c.lease.Count, Ledger: lease.New(lease.Config{Lease: c.lease, Phase: phase, Extras: s.Extras, SkipDry: s.SkipDry, Share: s.Share})}
 		}
 		w.nodes = append(w.nodes, n)
 	}

@@ -22,6 +22,8 @@ type store struct {
 	late    int64                // delayed: units that came after their window
 	forgot  int64                // leases: units handed out that a failover forgot
 	lost    bool                 // a failover forgot something
+	behind  int64                // leases: by how much failovers set the version back
+	noticed int64                // leases: by how much asks noticed
 	charged map[int64]int64      // fixed leases: units charged to each window, at most
 }
 
@@ -42,6 +44,9 @@ func (r *record) clone() record {
 	return c
 }
 
+// version is that of the record in use.
+func (r *record) version() int64 { return max(r.fixed.Ver, r.rolling.Ver) }
+
 // line is what the store's clock shows.
 func (s *store) line() algo.Store {
 	return algo.Store((epoch + s.clock.wall(s.w.now)) / time.Microsecond)
@@ -55,6 +60,7 @@ func (s *store) plan(w *world) {
 		w.at(f.At, func() {
 			s.forgot += s.record.granted - old.granted
 			s.lost = true
+			s.behind += s.record.version() - old.version()
 			s.record = old.clone()
 		})
 	}
@@ -71,6 +77,7 @@ func (s *store) sync(a *algo.Ask) *algo.Grant {
 		s.charged[g.Window] = max(s.charged[g.Window], s.record.fixed.Given)
 		s.charged[g.Window+1] = max(s.charged[g.Window+1], s.record.fixed.Next)
 	}
+	s.noticed += g.Lost
 	n := g.Units + g.Next
 	for _, l := range g.Lots {
 		n += l.Units
