@@ -99,6 +99,9 @@ func (p *Plan) sync(bad func(field, problem, hint string)) {
 	if l.Fence && (l.Sync == 0 || l.SyncMode != SyncLease) {
 		bad("fence", "set without a lease", "set sync as well, or drop it: only what was handed out in advance can be forgotten")
 	}
+	if l.Fence && (l.Algorithm == TokenBucket || l.Algorithm == GCRA) {
+		bad("fence", "set on a "+l.Algorithm.String()+", which fills up by itself", "use fixed_window or rolling_window, or drop it")
+	}
 	switch {
 	case l.Sync == 0:
 	case l.Sync < 0:

@@ -31,6 +31,9 @@ func TestSyncIsChecked(t *testing.T) {
 		"bucket, reported": {with(func(l *escapement.Limit) { l.Algorithm, l.SyncMode = escapement.GCRA, escapement.SyncDelayed }), "gcra cannot be reported later"},
 		"first use":        {with(func(l *escapement.Limit) { l.Align = escapement.FirstUse }), "cannot be leased"},
 		"first use, later": {with(func(l *escapement.Limit) { l.Align, l.SyncMode = escapement.FirstUse, escapement.SyncDelayed }), ""},
+		"fenced":           {with(func(l *escapement.Limit) { l.Fence = true }), ""},
+		"fenced, reported": {with(func(l *escapement.Limit) { l.SyncMode, l.Fence = escapement.SyncDelayed, true }), "without a lease"},
+		"fenced, no sync":  {with(func(l *escapement.Limit) { l.Sync, l.Fence = 0, true }), "without a lease"},
 		"unknown":          {with(func(l *escapement.Limit) { l.SyncMode = 7 }), "unknown"},
 	} {
 		_, err := c.limit.Compile()

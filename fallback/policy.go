@@ -106,6 +106,13 @@ func (p *Policy) owns(claims []escapement.Claim) bool {
 	return len(claims) > 0
 }
 
+// IsShare reports whether a plan is one that the policy made of another one.
+func (p *Policy) IsShare(plan *escapement.Plan) bool {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.plans[plan.ID()]
+}
+
 // share is the share of a plan; nil if that is nothing or not known.
 func (p *Policy) share(of *escapement.Plan) *escapement.Plan {
 	if p.local == nil {

@@ -138,7 +138,7 @@ func (o *observed) counts() metrics.Gateway {
 		l := &s.Limits[i]
 		m := metrics.Limit{
 			Name: l.Name, Fallback: l.Fallback, FallbackRefused: l.FallbackRefused, Invalid: l.Invalid, Delayed: l.Delayed,
-			AdmittedUnits: l.AdmittedUnits, PerSecond: l.PerSecond, Bound: l.Bound, Overshoot: l.Overshoot,
+			AdmittedUnits: l.AdmittedUnits, PerSecond: l.PerSecond, Bound: l.Bound, Overshoot: l.Overshoot, Lost: l.Lost,
 			RefusedRatio: l.RefusedRatio, RefusedRatioMax: l.RefusedRatioMax,
 		}
 		for _, b := range l.Bases {

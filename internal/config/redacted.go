@@ -58,7 +58,11 @@ func (l *Limit) redacted() any {
 		out["rule_set"] = l.RuleSet
 	}
 	if l.Sync > 0 {
-		out["sync"] = map[string]string{"interval": l.Sync.String(), "mode": l.SyncMode.String()}
+		sync := map[string]any{"interval": l.Sync.String(), "mode": l.SyncMode.String()}
+		if l.Fence {
+			sync["fence"] = true
+		}
+		out["sync"] = sync
 	}
 	return out
 }

@@ -23,7 +23,7 @@ func (l *Limit) ForWindow(per time.Duration) escapement.Limit {
 		least = 2 * l.Sync
 	}
 	if l.Window != nil && per < least {
-		w.Sync, w.SyncMode = 0, 0
+		w.Sync, w.SyncMode, w.Fence = 0, 0, false
 	}
 	return w
 }
@@ -45,6 +45,15 @@ func readSync(v tree.Value, l *Limit) {
 			l.SyncMode, _ = escapement.ParseSyncMode(s)
 		}
 	}
+	if f, ok := o.Get("fence"); ok {
+		if l.Fence, ok = f.Bool(); ok && l.Fence && l.SyncMode != escapement.SyncLease {
+			f.Fail("nothing is handed out in advance that a store could forget", "write mode: lease, or remove fence")
+			l.Fence = false
+		} else if ok && l.Fence && (l.Algorithm == escapement.TokenBucket || l.Algorithm == escapement.GCRA) {
+			f.Fail("a "+l.Algorithm.String()+" has no fence: it fills up by itself", "use fixed_window or rolling_window, or remove fence")
+			l.Fence = false
+		}
+	}
 	if i, ok := o.Need("interval", "write how often instances agree, such as interval: 200ms"); ok {
 		d, ok := i.Duration(time.Millisecond, time.Hour)
 		if ok && intervalFits(i, d, l) {
@@ -53,6 +62,7 @@ func readSync(v tree.Value, l *Limit) {
 			l.Sync = d
 		}
 	}
+	l.Fence = l.Fence && l.Sync > 0
 	o.Done()
 }
 

@@ -119,3 +119,21 @@ func TestDocumentedPlugin(t *testing.T) {
 		t.Errorf("%v", s)
 	}
 }
+
+func TestFenceOfLeases(t *testing.T) {
+	l := synced(t, "algorithm: fixed_window, count: 1000, per: 10s, sync: {interval: 1s, fence: true}")
+	if !l.Fence || !strings.Contains(fmt.Sprint(l.redacted()), "sync:map[fence:true interval:1s mode:lease]") {
+		t.Errorf("%+v is shown as %v", l.Limit, l.redacted())
+	}
+	if l = synced(t, "algorithm: fixed_window, count: 1000, per: 10s, sync: {interval: 1s}"); l.Fence {
+		t.Error("a fence that nobody asked for")
+	}
+	_, findings := Parse("c.yaml", []byte(`
+stores: {main: {type: redis, url: "redis://127.0.0.1:6379/0"}}
+limits: {a: {algorithm: fixed_window, count: 9, per: 1s, key: [remote_addr], store: main, sync: {interval: 100ms, mode: delayed, fence: true}}}
+routes: [{uri: /*, limits: [a], upstream: {nodes: {"127.0.0.1:8081": 1}}}]
+`), Options{})
+	if text := fmt.Sprint(findings); !strings.Contains(text, "could forget") {
+		t.Errorf("a fence without a lease: %s", text)
+	}
+}

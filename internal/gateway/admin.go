@@ -49,6 +49,9 @@ type SyncStatus struct {
 	Failed    uint64           `json:"failed"`              // of the calls
 	Interval  time.Duration    `json:"interval_ns"`         // between two agreements, as it is in force
 	Overshoot map[string]int64 `json:"overshoot,omitempty"` // by limit: the most above it that the store told of
+	// Lost is by limit what the store had handed out and forgot, at most, as far as this
+	// instance noticed.
+	Lost map[string]int64 `json:"lost_units,omitempty"`
 }
 
 func (s *shared) status() StoreStatus {

@@ -251,7 +251,7 @@ func (x *exchange) giveBack(ctx context.Context, from, to int) {
 			continue
 		}
 		store := x.g.store // of shares too
-		if s := x.limits[i].shared; s != nil && d.Basis() != escapement.Fallback {
+		if s := x.limits[i].shared; s != nil && !s.policy.IsShare(d.Plan()) {
 			store = s
 		}
 		refund := [1]escapement.Claim{{Plan: d.Plan(), Key: x.claims[i].Key, Mode: escapement.Refund, Receipt: d.Receipt()}}

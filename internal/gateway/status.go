@@ -29,6 +29,9 @@ type LimitStatus struct {
 	// Overshoot is the most units above the limit that were seen; absent where this process
 	// is not told.
 	Overshoot *int64 `json:"overshoot,omitempty"`
+	// Lost is how many units the store had handed out at most in writes that it lost, as far as
+	// this instance noticed.
+	Lost int64 `json:"lost_units,omitempty"`
 
 	Bases           []BasisStatus `json:"bases,omitempty"` // without fallback
 	Decided         int64         `json:"decided"`
@@ -99,6 +102,7 @@ func (l *limit) status(store *StoreStatus) LimitStatus {
 		if n, ok := store.Sync[i].Overshoot[l.Name]; ok {
 			st.Overshoot = &n
 		}
+		st.Lost += store.Sync[i].Lost[l.Name]
 	}
 	return st
 }
@@ -119,6 +123,9 @@ func (l *limit) bound(b escapement.Basis, instances int) (int64, bool) {
 		}
 		return int64(instances-1) * l.plan.Core().Capacity(), true
 	case escapement.Fallback:
+	}
+	if l.Sync > 0 && l.SyncMode == escapement.SyncLease && l.OnFailure == escapement.LocalShare {
+		return 0, false // the parts of the demand that instances were told come to the limit, but nothing holds them to it
 	}
 	return 0, l.OnFailure != escapement.Allow && !l.AllowDegradation
 }

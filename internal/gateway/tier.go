@@ -59,6 +59,12 @@ func (t *tiers) sync() (all []SyncStatus) {
 				st.Overshoot = map[string]int64{}
 			}
 			st.Overshoot[l.Name] = max(0, l.Over)
+			if l.Lost > 0 {
+				if st.Lost == nil {
+					st.Lost = map[string]int64{}
+				}
+				st.Lost[l.Name] = l.Lost
+			}
 		}
 		all = append(all, st)
 	}

@@ -24,6 +24,7 @@ type Limit struct {
 	PerSecond float64 // units, as enforced; 0: not a rate
 	Bound     *int64  // units of a key that can pass above the limit at most; nil: unbounded or not known
 	Overshoot *int64  // the most that was seen above the limit; nil: not known
+	Lost      int64   // units that the store had handed out at most, and forgot
 
 	RefusedRatio    float64 // of the last 10 s
 	RefusedRatioMax float64 // the highest of the 10 s spans that ended in the last minute
@@ -43,6 +44,7 @@ var (
 	perSecond    = gauge("limit_units_per_second", "The rate that a limit enforces for each key, headroom taken off.", "limit")
 	bound        = gauge("limit_bound_units", "Units of a key that can pass above the limit at most at present.", "limit")
 	overshoot    = gauge("limit_overshoot_units", "The most units above the limit that were seen.", "limit")
+	lost         = counter("limit_lost_units_total", "Units that a store had handed out in advance, at most, in writes that it lost.", "limit")
 	refusedRatio = gauge("limit_refused_ratio", "Share refused of the decisions of the last 10 s; 0 below 10 decisions.", "limit")
 	refusedMost  = gauge("limit_refused_ratio_max", "Highest share refused of the 10 s spans that ended within the last minute.", "limit")
 	invalid      = counter("limit_invalid_total", "Requests without a valid count or window for a limit that takes them from the request.", "limit")
@@ -50,7 +52,7 @@ var (
 	held         = gauge("held_requests", "Requests waiting for their turn now.")
 	reloads      = counter("reloads_total", "Configurations taken over or refused while running.", "result")
 
-	gatewayFamilies = []family{decisions, admitted, perSecond, bound, overshoot, refusedRatio, refusedMost, invalid, delayed, held, reloads}
+	gatewayFamilies = []family{decisions, admitted, perSecond, bound, overshoot, lost, refusedRatio, refusedMost, invalid, delayed, held, reloads}
 )
 
 func collectGateway(out chan<- prometheus.Metric, g Gateway) {
@@ -81,6 +83,7 @@ func (l *Limit) collect(out chan<- prometheus.Metric) {
 	if l.Overshoot != nil {
 		overshoot.emit(out, float64(*l.Overshoot), l.Name)
 	}
+	lost.emit(out, float64(l.Lost), l.Name)
 	refusedRatio.emit(out, l.RefusedRatio, l.Name)
 	refusedMost.emit(out, l.RefusedRatioMax, l.Name)
 	invalid.emit(out, float64(l.Invalid), l.Name)

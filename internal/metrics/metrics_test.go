@@ -42,7 +42,7 @@ func everything() Sources {
 			n, most := int64(2000), int64(42)
 			return Gateway{Held: 3, ReloadsOK: 8, ReloadsFailed: 1, Limits: []Limit{
 				{Name: "login", Bases: []Decisions{{"exact", 100, 30, 5}, {"delayed", 20, 4, 0}, {"leased", 10, 3, 1}}, Fallback: 7, FallbackRefused: 2,
-					Invalid: 9, Delayed: 11, AdmittedUnits: 85, PerSecond: 12.5, Bound: &n, Overshoot: &most, RefusedRatio: 0.25, RefusedRatioMax: 0.5},
+					Invalid: 9, Delayed: 11, AdmittedUnits: 85, PerSecond: 12.5, Bound: &n, Overshoot: &most, Lost: 17, RefusedRatio: 0.25, RefusedRatioMax: 0.5},
 				{Name: "free", Bases: []Decisions{{"exact", 1, 0, 0}}}}} // nothing is known of its bound, overshoot and rate
 		},
 		Store: func() Store { return Store{Keys: 12, MaxKeys: 100, Bytes: 4096, RefusedAtCap: 13, Dropped: 14} },
@@ -73,7 +73,7 @@ func TestMetricsSayWhatTheSourcesSay(t *testing.T) {
 		`limit_decisions_total{basis="delayed",limit="login",verdict="shadow_refused"}`: 0,
 		`limit_decisions_total{basis="leased",limit="login",verdict="admitted"}`:        6, `limit_decisions_total{basis="leased",limit="login",verdict="refused"}`: 3,
 		`limit_decisions_total{basis="leased",limit="login",verdict="shadow_refused"}`: 1,
-		`limit_admitted_units_total{limit="login"}`:                                    85, `limit_units_per_second{limit="login"}`: 12.5, `limit_bound_units{limit="login"}`: 2000, `limit_overshoot_units{limit="login"}`: 42,
+		`limit_admitted_units_total{limit="login"}`:                                    85, `limit_units_per_second{limit="login"}`: 12.5, `limit_bound_units{limit="login"}`: 2000, `limit_overshoot_units{limit="login"}`: 42, `limit_lost_units_total{limit="login"}`: 17, `limit_lost_units_total{limit="free"}`: 0,
 		`limit_refused_ratio{limit="login"}`: 0.25, `limit_refused_ratio_max{limit="login"}`: 0.5,
 		`limit_decisions_total{basis="exact",limit="free",verdict="admitted"}`: 1, `limit_decisions_total{basis="exact",limit="free",verdict="refused"}`: 0,
 		`limit_decisions_total{basis="exact",limit="free",verdict="shadow_refused"}`: 0,
