@@ -26,6 +26,15 @@ func (k *keeper) Take(now algo.Mono, cost int64) (stamp int64, ok bool) {
 // Warm implements ledgers.Ledger.
 func (k *keeper) Warm() int64 { return k.count + k.left + int64(len(k.pending)) + int64(k.interval) }
 
+// Decide implements ledgers.Ledger.
+func (k *keeper) Decide(core *algo.Plan, now algo.Mono, cost int64) (v algo.Verdict, ok bool) {
+	stamp, ok := k.Take(now, cost)
+	if !ok {
+		return v, false
+	}
+	return k.Verdict(core, now, ledgers.Said{Admitted: true, Stamp: stamp, Units: cost}), true
+}
+
 // Admit implements ledgers.Ledger.
 func (k *keeper) Admit(now algo.Mono, r *ledgers.Request) ledgers.Answer {
 	a := k.Ledger.Admit(now, &Request{Cost: r.Cost, Since: r.Since})

@@ -43,7 +43,11 @@ func (k *keeper) Withdraw(r *ledgers.Request) {
 
 // Warm implements ledgers.Ledger.
 func (k *keeper) Warm() int64 {
-	return k.fixed.slots[0].window + k.fixed.slots[1].units + k.demand.requests + int64(k.cfg.Lease.Width) + int64(len(k.rolling.lots))
+	n := k.fixed.slots[0].window + k.fixed.slots[1].units + k.available
+	if k.isRolling() {
+		n += int64(k.cfg.Lease.Width) + int64(len(k.rolling.lots))
+	}
+	return n
 }
 
 // Charge implements ledgers.Ledger: units are taken from what is held, and the rest is
@@ -85,6 +89,30 @@ func (k *keeper) Figures() ledgers.Figures {
 	f := ledgers.Figures{Count: k.cfg.Lease.Count, Lost: k.lost}
 	k.lost = 0
 	return f
+}
+
+// Decide implements ledgers.Ledger.
+func (k *keeper) Decide(core *algo.Plan, now algo.Mono, cost int64) (v algo.Verdict, ok bool) {
+	if k.isRolling() {
+		stamp, ok := k.Take(now, cost)
+		if !ok {
+			return v, false
+		}
+		return k.Verdict(core, now, ledgers.Said{Admitted: true, Stamp: stamp, Units: cost}), true
+	}
+	lo, hi, known := k.line.Bounds(now)
+	if !known {
+		return v, false
+	}
+	per := k.cfg.Lease.Per
+	window, _, ok := k.fixed.take(per, lo, hi, cost)
+	if !ok {
+		return v, false
+	}
+	k.arrive(now, cost)
+	start := algo.Store(window) * algo.Store(per)
+	at := min(max(lo+(hi-lo)/2, start), start+algo.Store(per)-1)
+	return core.Told(algo.Told{Admitted: true, Now: at, Start: start, Units: cost, Remaining: k.Remaining()}), true
 }
 
 // Verdict implements ledgers.Ledger. The instant of a decision lies in the window or the

@@ -61,6 +61,8 @@ type Ledger struct {
 	urgent    bool // a request needs an Ask now
 	inFlight  bool
 	scarce    bool // fewer units than holders
+	inBuckets bool // a rolling window, or a bucket
+	failures  int32
 	cfg       Config
 	rolling   rolling
 
@@ -76,12 +78,11 @@ type Ledger struct {
 	epoch    int64     // of the last registration
 	lastRate int64
 
-	failures int
-	retryAt  algo.Mono
-	share    share
-	ver      int64 // of the record, when it answered last
-	verAt    algo.Mono
-	lost     int64 // by how much records were behind it, until Figures asks
+	retryAt algo.Mono
+	share   share
+	ver     int64 // of the record, when it answered last
+	verAt   algo.Mono
+	lost    int64 // by how much records were behind it, until Figures asks
 }
 
 // New makes a ledger that holds nothing.
@@ -92,14 +93,14 @@ func New(cfg Config) *Ledger {
 	if cfg.MaxWait == 0 {
 		cfg.MaxWait = DefaultMaxWait
 	}
-	l := &Ledger{cfg: cfg, interval: algo.Mono(cfg.Lease.Interval) * 1000, rtt: millisecond, epoch: -1}
+	l := &Ledger{cfg: cfg, inBuckets: cfg.Lease.Width > 0, interval: algo.Mono(cfg.Lease.Interval) * 1000, rtt: millisecond, epoch: -1}
 	l.fixed.reset()
 	l.rolling.upto = -1
 	return l
 }
 
 // isRolling tells the two kinds of window apart.
-func (l *Ledger) isRolling() bool { return l.cfg.Lease.Width > 0 }
+func (l *Ledger) isRolling() bool { return l.inBuckets }
 
 // Admit decides a request at now, or says that it has to wait, at most MaxWait in all.
 // After a Waiting, call Poll: there may be an Ask to send.
@@ -161,10 +162,15 @@ func (l *Ledger) Admit(now algo.Mono, r *Request) Answer {
 func (l *Ledger) Take(now algo.Mono, cost int64) (window int64, ok bool) {
 	window, _, ok = l.take(now, cost)
 	if ok {
-		l.arm(now)
-		l.demand.arrive(cost)
+		l.arrive(now, cost)
 	}
 	return window, ok
+}
+
+// arrive counts a request.
+func (l *Ledger) arrive(now algo.Mono, cost int64) {
+	l.arm(now)
+	l.demand.arrive(cost)
 }
 
 // Withdraw forgets a request that waits: whoever made it has gone.
@@ -269,7 +275,12 @@ func (l *Ledger) exactAt(rate float64) bool {
 	return l.scarce || float64(rate*float64(l.interval)) <= 1
 }
 
-func (l *Ledger) held() int64 { return l.fixed.held() + l.rolling.held() }
+func (l *Ledger) held() int64 {
+	if l.inBuckets {
+		return l.rolling.held()
+	}
+	return l.fixed.held()
+}
 
 // holds reports whether there is something to give back or to report.
 func (l *Ledger) holds() bool {

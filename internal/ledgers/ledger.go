@@ -79,6 +79,8 @@ type Ledger[L, M, R any] interface {
 	Warm() int64
 	// Take takes cost if that can be decided here and now, and otherwise changes nothing.
 	Take(now algo.Mono, cost int64) (stamp int64, ok bool)
+	// Decide is Take and, if that took, the Verdict of it: the way of most requests.
+	Decide(core *algo.Plan, now algo.Mono, cost int64) (v algo.Verdict, ok bool)
 	// Admit decides a request that Take did not take, or lets it wait.
 	Admit(now algo.Mono, r *Request) Answer
 	// Withdraw forgets a request that waits.

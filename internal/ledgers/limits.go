@@ -38,14 +38,49 @@ type tops struct {
 
 // limits finds the limit of a plan, without a lock once it is known.
 type limits struct {
-	known atomic.Pointer[map[uint32]*limit]
+	known atomic.Pointer[numbers]
 	mu    sync.Mutex
 	names map[string]*limit // guarded by mu
 }
 
+// numbers is a table from the numbers of the newest plans to their limits, replaced as a
+// whole; a power of two long and at most half full.
+type numbers []numbered
+
+type numbered struct {
+	id uint32
+	l  *limit // nil if empty
+}
+
+func (n numbers) find(id uint32) *limit {
+	mask := uint32(len(n) - 1)
+	for i := id & mask; ; i = (i + 1) & mask {
+		if e := &n[i]; e.l == nil || e.id == id {
+			return e.l
+		}
+	}
+}
+
+func number(names map[string]*limit) *numbers {
+	size := 8
+	for size < 2*len(names) {
+		size *= 2
+	}
+	n := make(numbers, size)
+	for _, l := range names {
+		id := l.latest.Load().ID()
+		i := id & uint32(size-1)
+		for n[i].l != nil {
+			i = (i + 1) & uint32(size-1)
+		}
+		n[i] = numbered{id, l}
+	}
+	return &n
+}
+
 // limitOf is the limit that a plan belongs to; a plan not seen before is taken up.
 func (s *Store[L, M, R, P]) limitOf(p *escapement.Plan) *limit {
-	if l := (*s.limits.known.Load())[p.ID()]; l != nil {
+	if l := s.limits.known.Load().find(p.ID()); l != nil {
 		return l
 	}
 	return s.takeUp(p)
@@ -70,20 +105,18 @@ func (s *Store[L, M, R, P]) takeUp(p *escapement.Plan) *limit {
 	l.base.Store(base)
 	l.longest.Store(max(base, int64(s.cfg.Longest(p))))
 	l.interval.Store(base)
-	known := make(map[uint32]*limit, len(t.names))
-	for _, l := range t.names {
-		known[l.latest.Load().ID()] = l
-	}
-	t.known.Store(&known)
+	t.known.Store(number(t.names))
 	return l
 }
 
 // all are the limits of a moment.
 func (s *Store[L, M, R, P]) all() []*limit {
 	known := *s.limits.known.Load()
-	list := make([]*limit, 0, len(known))
-	for _, l := range known {
-		list = append(list, l)
+	list := make([]*limit, 0, len(known)/2)
+	for _, n := range known {
+		if n.l != nil {
+			list = append(list, n.l)
+		}
 	}
 	return list
 }

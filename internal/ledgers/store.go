@@ -62,7 +62,7 @@ func New[L, M, R any, P Ledger[L, M, R]](exact escapement.Store, cfg Config[M, R
 		kick: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{})}
 	s.fast, _ = exact.(escapement.FastStore)
 	s.limits.names = map[string]*limit{}
-	s.limits.known.Store(&map[uint32]*limit{})
+	s.limits.known.Store(number(nil))
 	s.slots.Store(1)
 	s.born = clock.Mono()
 	go s.run()

@@ -21,8 +21,7 @@ func (s *Store[L, M, R, P]) TakeOne(ctx context.Context, p *escapement.Plan, key
 	if e := sh.find(h); e != nil && e.plan == p {
 		P(&e.ledger).Warm()
 		now := s.now()
-		if stamp, ok := P(&e.ledger).Take(now, cost); ok {
-			v := P(&e.ledger).Verdict(p.Core(), now, Said{Admitted: true, Stamp: stamp, Units: cost})
+		if v, ok := P(&e.ledger).Decide(p.Core(), now, cost); ok {
 			sh.admitted++
 			if !e.queued {
 				s.queue(sh, e)
