@@ -84,6 +84,16 @@ func (l *Lease) Longest() Span {
 	return l.Per
 }
 
+// Expiry is the last bucket that quota may be used in of which the part until upto is
+// promised at bucket J. Of a bucket what is not used comes back only as long as it may be:
+// so it may be until the sync after the next one will have come.
+func (l *Lease) Expiry(J, upto int64) int64 {
+	if l.IsBucket() {
+		return J + min(2*(upto-J), l.Buckets)
+	}
+	return upto
+}
+
 // core is the plan that the state is kept by.
 func (l *Lease) core() Plan {
 	return Plan{algorithm: TokenBucket, tick: l.Tick, n: l.N, p: l.P, count: l.Count, full: l.Count * l.P, horizon: MaxInt / l.N}
@@ -143,12 +153,12 @@ func (l *Lease) SyncBucket(r *BucketLease, now Store, a *Ask) Grant {
 	x, carry := l.parts(a, J, free, release, s)
 	g.Epoch, g.Instances, g.Share, g.Carry = r.Demand.Epoch, n, millionths(s.rate, sum), carry
 	g.Upto = J + int64(len(x)) - 1
-	given := int64(0)
+	expiry, given := l.Expiry(J, g.Upto), int64(0)
 	for k, units := range x {
 		if units <= 0 {
 			continue
 		}
-		g.Lots = append(g.Lots, Lot{From: J + int64(k), Units: units, Expiry: g.Upto})
+		g.Lots = append(g.Lots, Lot{From: J + int64(k), Units: units, Expiry: expiry})
 		given += units
 		if k > 0 {
 			r.From[l.spot(J+int64(k))] += units
@@ -157,7 +167,7 @@ func (l *Lease) SyncBucket(r *BucketLease, now Store, a *Ask) Grant {
 		}
 	}
 	r.State.A += given * l.P
-	r.Charged[l.spot(g.Upto)] += given
+	r.Charged[l.spot(expiry)] += given
 	r.Sum += given
 	l.rest(&core, r, J, &g, free, x[0], given)
 	return g
