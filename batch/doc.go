@@ -8,6 +8,8 @@
 // No count is lost or counted twice: a report is numbered, repeated until it is answered,
 // and counts in the window in which it happened.
 //
+// A Store is an escapement.Store around the ledgers of many keys; it reports to an escapement.Collector.
+//
 // A Ledger is one instance's view of one key. It is pure: instants on the monotonic clock
 // are arguments, it starts nothing and sends nothing. Whoever owns it calls Admit for
 // requests, Poll when Next says or when a request was told to wait, sends the Flush that

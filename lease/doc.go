@@ -3,6 +3,8 @@
 // or in every span of a rolling one, whatever the network, the instances and their clocks
 // do. What they do costs is quota that is left unused.
 //
+// A Store is an escapement.Store around the ledgers of many keys; it lends from an escapement.Lender.
+//
 // A Ledger is one instance's share of one key. It is pure: instants on the monotonic
 // clock are arguments, it starts nothing and sends nothing. Whoever owns it calls Admit
 // for requests, Poll when Next says or when a request was told to wait, sends the Ask
