@@ -149,7 +149,9 @@ func (l *Ledger) ask(now algo.Mono, r *Request) Answer {
 	last := r.Since + l.cfg.MaxWait
 	switch {
 	case now >= last || now < l.retryAt:
-		return l.refuse(now)
+		a := l.refuse(now)
+		a.Verdict = Unavailable // nothing is known of this window
+		return a
 	case !l.inFlight:
 		l.urgent = true
 	}

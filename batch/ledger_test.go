@@ -267,6 +267,21 @@ func TestAStoreThatGoesBack(t *testing.T) {
 	}
 }
 
+// A key of which the store has said nothing yet is refused by nobody but the policy for failures.
+func TestASlowStore(t *testing.T) {
+	f := newFleet(t, 1, algo.Params{Algorithm: algo.SlidingWindow, Count: 10, Per: 1_000_000})
+	r := Request{Cost: 1, Since: 10 * millisecond}
+	if a := f.l[0].Admit(10*millisecond, &r); a.Verdict != Waiting || a.Until != 30*millisecond {
+		t.Fatalf("%+v", a)
+	}
+	if a := f.l[0].Admit(30*millisecond, &r); a.Verdict != Unavailable {
+		t.Errorf("after the longest wait: %+v", a)
+	}
+	if a := f.l[0].Admit(30*millisecond, &Request{Cost: 11, Since: 30 * millisecond}); a.Verdict != Refused || a.RetryAfter != algo.Never {
+		t.Errorf("more than the limit: %+v", a)
+	}
+}
+
 func TestIdleKeysAreSilent(t *testing.T) {
 	f := newFleet(t, 1, algo.Params{Algorithm: algo.FixedWindow, Count: 10, Per: 1_000_000})
 	f.admitted(0, 10*millisecond, 1)

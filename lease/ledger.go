@@ -151,7 +151,7 @@ func (l *Ledger) Admit(now algo.Mono, r *Request) Answer {
 			return l.wait(r, last)
 		}
 	}
-	if l.failures > 0 {
+	if told := l.epoch >= 0; l.failures > 0 || !told && r.Cost <= l.cfg.Lease.Count {
 		return l.alone(now, r.Cost)
 	}
 	return Answer{Verdict: Refused, RetryAfter: l.retryAfter(now, r.Cost)}

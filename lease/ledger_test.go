@@ -206,9 +206,10 @@ func TestStoreAway(t *testing.T) {
 	if _, send := s.l.Poll(10 * millisecond); send {
 		t.Fatal("asked twice")
 	}
-	if a := s.l.Admit(30*millisecond, &r); a.Verdict != Refused {
-		t.Fatalf("after the longest wait: %+v", a)
+	if a := s.l.Admit(30*millisecond, &r); a.Verdict != Unavailable {
+		t.Fatalf("after the longest wait nothing is known of the limit: %+v", a)
 	}
+	s.want(30*millisecond, 11, Refused, algo.Never)
 	s.l.Failed(60 * millisecond)
 	for i, least := range []algo.Mono{75, 150, 300, 600, 750, 750, 750} {
 		now := s.l.retryAt + second*algo.Mono(i+1)
