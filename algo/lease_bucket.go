@@ -34,6 +34,7 @@ type BucketLease struct {
 	Sum      int64   // of Charged
 	Promised int64   // the sum of From
 	Furthest int64   // the last bucket in From, or one that has passed
+	Ver      int64   // see missing
 	Demand   Demand
 }
 
@@ -138,6 +139,7 @@ func (l *Lease) forward(core *Plan, r *BucketLease, now Store) (bucket int64) {
 // SyncBucket answers an ask about a bucket. If it grants nothing, Free says when there may
 // be something again.
 func (l *Lease) SyncBucket(r *BucketLease, now Store, a *Ask) Grant {
+	fresh := r.At == 0
 	now = max(now, r.At)
 	core := l.core()
 	J := l.forward(&core, r, now)
@@ -152,14 +154,21 @@ func (l *Lease) SyncBucket(r *BucketLease, now Store, a *Ask) Grant {
 		l.rest(&core, r, J, &g, free, given, given)
 		return g
 	}
+	horizon := min(max(1, a.Horizon), l.Buckets)
+	expiry, given := l.Expiry(J, J+horizon), int64(0)
+	if g.Lost = missing(&r.Ver, fresh, a); g.Lost > 0 && l.Fence {
+		more := max(0, l.Count-r.Sum)
+		r.Charged[l.spot(expiry)] += more
+		r.Sum += more
+		r.State.A = max(r.State.A, r.Sum*l.P)
+	}
 	l.report(r, J, a)
 	n, sum := l.register(&r.Demand, now, a)
 	s := split{n: n, rate: min(max(0, a.Rate), 10*l.Count), sum: sum, last: r.Demand.LastNumber}
-	free, release := l.prospect(&core, r, J, min(max(1, a.Horizon), l.Buckets), l.Count-r.Sum)
+	free, release := l.prospect(&core, r, J, horizon, l.Count-r.Sum)
 	x, carry := l.parts(a, J, free, release, s)
 	g.Epoch, g.Instances, g.Share, g.Carry = r.Demand.Epoch, n, millionths(s.rate, sum), carry
-	g.Upto = J + int64(len(x)) - 1
-	expiry, given := l.Expiry(J, g.Upto), int64(0)
+	g.Upto = J + horizon
 	for k, units := range x {
 		if units <= 0 {
 			continue
@@ -175,6 +184,7 @@ func (l *Lease) SyncBucket(r *BucketLease, now Store, a *Ask) Grant {
 	r.State.A += given * l.P
 	r.Charged[l.spot(expiry)] += given
 	r.Sum += given
+	g.Ver = lent(&r.Ver, given)
 	l.rest(&core, r, J, &g, free, x[0], given)
 	return g
 }
@@ -249,9 +259,9 @@ func (l *Lease) back(core *Plan, r *BucketLease, until Store) int64 {
 }
 
 // whole is the units that the level has with some credits more and what is promised for
-// later; not below zero.
+// later, of what is out; not below zero.
 func (l *Lease) whole(core *Plan, r *BucketLease, credits, later int64) int64 {
-	return max(0, core.full-r.State.A+credits+later*l.P) / l.P
+	return max(0, core.full-r.State.A+credits+min(later, r.Sum)*l.P) / l.P
 }
 
 // rest says what is left: of what there is now, first was granted of it and given in all.

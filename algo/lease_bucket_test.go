@@ -74,7 +74,7 @@ func TestBucketLeaseStory(t *testing.T) {
 	const e = 1_638_400_000 // bucket 100000
 	// Six are wanted until the next sync, and there are ten.
 	sync(e, Ask{Epoch: -1, Rate: 15, Base: 2, Want: 6, Horizon: 25, Upto: -1},
-		Grant{At: e, Epoch: 2048, Instances: 1, Share: 1_000_000, Available: 4, Lots: []Lot{{100_000, 6, 100_050}}, Upto: 100_025})
+		Grant{At: e, Epoch: 2048, Instances: 1, Share: 1_000_000, Available: 4, Lots: []Lot{{100_000, 6, 100_050}}, Upto: 100_025, Ver: 7})
 	// An exact request takes the rest; the next unit comes back in 100 ms.
 	sync(e, Ask{Exact: 5}, Grant{At: e, Available: 4})
 	sync(e, Ask{Exact: 4}, Grant{At: e, Admitted: true, Free: e + 100_000})
@@ -84,7 +84,7 @@ func TestBucketLeaseStory(t *testing.T) {
 	// back in the next 400 ms is handed out ahead, four in all.
 	sync(e+400_000, Ask{Epoch: 2048, LastRate: 15, Rate: 15, Settle: []Amount{{100_050, 5}}, Used: []Amount{{100_004, 4}}, Base: 4, Want: 8, Horizon: 25, Upto: 100_025},
 		Grant{At: e + 400_000, Epoch: 2048, Instances: 1, Share: 1_000_000, Free: e + 900_000, Lots: []Lot{
-			{100_024, 4, 100_074}, {100_031, 1, 100_074}, {100_037, 1, 100_074}, {100_043, 1, 100_074}, {100_049, 1, 100_074}}, Upto: 100_049})
+			{100_024, 4, 100_074}, {100_031, 1, 100_074}, {100_037, 1, 100_074}, {100_043, 1, 100_074}, {100_049, 1, 100_074}}, Upto: 100_049, Ver: 16})
 	if r.Sum != 9 || r.Promised != 4 {
 		t.Fatalf("%d are out and %d promised, want 9 and 4", r.Sum, r.Promised)
 	}
@@ -101,12 +101,12 @@ func TestBucketLeaseStory(t *testing.T) {
 	sync(e+1_200_000, Ask{Exact: 3}, Grant{At: e + 1_200_000, Available: 2})
 	// A store whose clock went back takes nothing back, and nobody gives back what was not out.
 	sync(e+1_200_000, Ask{Epoch: -1, Past: e + 1_210_000, Settle: []Amount{{100_074, 8}}, Horizon: 25},
-		Grant{At: e + 1_200_000, Epoch: 2049, Instances: 1, Share: 1_000_000, Available: 2, Upto: 100_098})
+		Grant{At: e + 1_200_000, Epoch: 2049, Instances: 1, Share: 1_000_000, Available: 2, Upto: 100_098, Ver: 17})
 	sync(e+1_200_000, Ask{Epoch: -1, Settle: []Amount{{100_074, 1_000}, {100_050, 7}}, Horizon: 25},
-		Grant{At: e + 1_200_000, Epoch: 2049, Instances: 2, Share: 1_000_000, Available: 10, Upto: 100_098})
+		Grant{At: e + 1_200_000, Epoch: 2049, Instances: 2, Share: 1_000_000, Available: 10, Upto: 100_098, Ver: 18})
 	// A use beyond what was out is charged, into debt.
 	sync(e+1_200_000, Ask{Epoch: -1, Used: []Amount{{100_050, 12}}, Horizon: 25},
-		Grant{At: e + 1_200_000, Epoch: 2049, Instances: 3, Share: 1_000_000, Free: e + 1_500_000, Upto: 100_098})
+		Grant{At: e + 1_200_000, Epoch: 2049, Instances: 3, Share: 1_000_000, Free: e + 1_500_000, Upto: 100_098, Ver: 19})
 }
 
 // Exact asks alone are answered as Take answers.

@@ -45,7 +45,7 @@ func (r *record) clone() record {
 }
 
 // version is that of the record in use.
-func (r *record) version() int64 { return max(r.fixed.Ver, r.rolling.Ver) }
+func (r *record) version() int64 { return max(r.fixed.Ver, r.rolling.Ver, r.bucket.Ver) }
 
 // line is what the store's clock shows.
 func (s *store) line() algo.Store {
