@@ -60,6 +60,36 @@ func TestPlansChange(t *testing.T) {
 	})
 }
 
+// What a store will never take is forgotten, not repeated for ever, and does not hold up the end.
+func TestAStoreThatMovedOn(t *testing.T) {
+	l := escapement.Limit{Name: "moved", Algorithm: escapement.FixedWindow, Rate: escapement.PerMinute(10), Sync: 200 * time.Millisecond}
+	both(t, l, lease.Options{}, func(t *testing.T, b *backend, s store, p *escapement.Plan) {
+		for _, k := range []string{"a", "b", "c"} {
+			if d, err := s.TakeOne(t.Context(), p, k, 3); err != nil || !d.Allowed {
+				t.Fatalf("%s: %v, %v", k, d.Allowed, err)
+			}
+		}
+		b.mu.Lock()
+		b.moved = true
+		b.mu.Unlock()
+		time.Sleep(400 * time.Millisecond) // a tick
+		b.counts()
+		for range 1000 {
+			if _, err := s.TakeOne(t.Context(), p, "a", 9); !errors.Is(err, escapement.ErrStoreUnavailable) {
+				t.Fatalf("a claim that it does not know: %v", err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if calls, _ := b.counts(); calls > 20 {
+			t.Errorf("%d calls in a second about claims that it does not know", calls)
+		}
+		time.Sleep(20 * time.Second)
+		if v := s.Snapshot(); v.Syncing != 0 || v.Keys != 0 {
+			t.Errorf("%d keys still sync, %d are kept", v.Syncing, v.Keys)
+		}
+	})
+}
+
 // slow is a backend whose calls take long.
 type slow struct{ *backend }
 

@@ -2,8 +2,10 @@ package ledgers
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"github.com/escapement-io/escapement"
 	"github.com/escapement-io/escapement/algo"
 )
 
@@ -225,6 +227,8 @@ func (s *Store[L, M, R, P]) exchange(ctx context.Context, batch []message[L, M])
 			if i == 0 {
 				s.learn(now, e)
 			}
+		} else if errors.Is(r.Err, escapement.ErrRequest) {
+			s.forget(e, now)
 		} else {
 			P(&e.ledger).Failed(now)
 		}
@@ -235,6 +239,19 @@ func (s *Store[L, M, R, P]) exchange(ctx context.Context, batch []message[L, M])
 	s.calls.end(len(batch), known)
 	s.calls.busy.Add(int64(s.now() - began))
 	return known
+}
+
+// forget begins an entry anew whose message the store will never take: its limit has been
+// given other windows, or its key is none. What it held or counted is of no use then.
+func (s *Store[L, M, R, P]) forget(e *entry[L], now algo.Mono) {
+	for _, w := range e.waiters {
+		P(&e.ledger).Withdraw(&w.request)
+	}
+	set := s.setting(e.limit, e.hash)
+	e.interval, e.phase = set.Interval, set.Phase
+	P(&e.ledger).Open(e.plan, set)
+	P(&e.ledger).Failed(now) // and again: so that asking pauses
+	P(&e.ledger).Failed(now)
 }
 
 // sweepEvery is how often each shard is searched for silent keys. One that was silent

@@ -25,8 +25,11 @@ type backend struct {
 	calls   int
 	keys    int
 	largest int
+	moved   bool                    // the limit has other windows here by now
 	sent    map[string][]algo.Store // by key
 }
+
+var errMoved = fmt.Errorf("%w: other windows", escapement.ErrRequest)
 
 func newBackend() *backend {
 	return &backend{offset: 20_000*24*time.Hour - time.Duration(clock.Mono()), fixed: map[string]*algo.FixedLease{}, delayed: map[string]*algo.Delayed{}}
@@ -47,6 +50,10 @@ func (b *backend) Lend(_ context.Context, loans []escapement.Loan, answers []esc
 	defer b.mu.Unlock()
 	b.note(len(loans))
 	for i := range loans {
+		if b.moved {
+			answers[i] = escapement.Granted{Err: errMoved}
+			continue
+		}
 		l, _ := loans[i].Plan.Lease()
 		name := loans[i].Plan.Limit().Name + "/" + loans[i].Key
 		r := b.fixed[name]
@@ -66,6 +73,10 @@ func (b *backend) Collect(_ context.Context, reports []escapement.Report, answer
 	defer b.mu.Unlock()
 	b.note(len(reports))
 	for i := range reports {
+		if b.moved {
+			answers[i] = escapement.Reported{Err: errMoved}
+			continue
+		}
 		name := reports[i].Plan.Limit().Name + "/" + reports[i].Key
 		r := b.delayed[name]
 		if r == nil {
