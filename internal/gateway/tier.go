@@ -1,12 +1,14 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
 
 	"github.com/escapement-io/escapement"
 	"github.com/escapement-io/escapement/batch"
+	"github.com/escapement-io/escapement/internal/config"
 	"github.com/escapement-io/escapement/internal/ledgers"
 	"github.com/escapement-io/escapement/lease"
 	"github.com/escapement-io/escapement/redisstore"
@@ -25,7 +27,10 @@ type tiers struct {
 const farewell = 2 * time.Second
 
 func (s *shared) newTiers(store *redisstore.Store) *tiers {
-	opts := ledgers.Options{Instances: s.instances, Phase: s.phase}
+	// A request waits as long as an exact one would: if it gave up sooner, a store that is
+	// slow would do its work for nobody.
+	wait := cmp.Or(s.spec.Deadline, config.StoreDeadline)
+	opts := ledgers.Options{Instances: s.instances, Phase: s.phase, MaxWait: wait, Deadline: max(wait, ledgers.DefaultDeadline)}
 	leases := lease.NewStore(store, store, opts)
 	return &tiers{store, leases, batch.NewStore(store, leases, opts)}
 }
