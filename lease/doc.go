@@ -1,7 +1,9 @@
 // Package lease admits against quota that a store handed out in advance, so that most
 // requests ask nobody and the limit still holds: at most the count in every fixed window,
 // or in every span of a rolling one, whatever the network, the instances and their clocks
-// do. What they do costs is quota that is left unused.
+// do. What they do costs is quota that is left unused. If its Config says so, a Ledger goes
+// on while the store does not answer, by its instance's part of the demand: then nothing but
+// that part holds it.
 //
 // A Store is an escapement.Store around the ledgers of many keys; it lends from an escapement.Lender.
 //

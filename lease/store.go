@@ -21,7 +21,9 @@ type Snapshot = ledgers.Snapshot
 // answered and what is held here; Receipt.At of a fixed window is the window's start. A
 // request for which nothing is held waits for the lender at most Options.MaxWait. If the
 // lender does not answer then, the claim is not decided, and the error wraps
-// ErrStoreUnavailable: package fallback answers it by the limit's OnFailure.
+// ErrStoreUnavailable: package fallback answers it by the limit's OnFailure. Under
+// LocalShare a window limit goes on by this instance's part of the demand, as the lender
+// told it last, less what it was lent of the window; such decisions have the basis Fallback.
 //
 // In a request of several claims those of leases are asked first, in order, and put back
 // what they gave if another one refuses. A Refund gives back as long as its window lasts,

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/escapement-io/escapement"
 	"github.com/escapement-io/escapement/algo"
 )
 
@@ -99,8 +100,10 @@ func (s *Store[L, M, R, P]) figures(l *limit) Limit {
 		Asked:    time.Duration(l.base.Load()) * time.Microsecond,
 		Interval: time.Duration(l.interval.Load()) * time.Microsecond,
 		Bound:    count + max(t.unseen[0], t.unseen[1])}
-	if s.cfg.Spend != nil { // handed out in advance: never more
-		v.WorstCase = count
+	if s.cfg.Spend != nil { // handed out in advance: never more, unless instances go on alone
+		if l.latest.Load().Limit().OnFailure != escapement.LocalShare {
+			v.WorstCase = count
+		}
 	} else if s.cfg.Instances != nil {
 		v.WorstCase = count * int64(max(0, s.cfg.Instances()))
 	}
