@@ -116,7 +116,7 @@ func (p *Plan) sync(bad func(field, problem, hint string)) {
 		}
 		p.lease.Fence = l.Fence
 	case l.Algorithm != FixedWindow && l.Algorithm != SlidingWindow:
-		bad("sync", l.Algorithm.String()+" cannot be reported later", "use fixed_window or sliding_window, or no sync")
+		bad("sync", l.Algorithm.String()+" cannot be reported later", "use fixed_window or sliding_window, or the mode lease")
 	case l.Align < Day && l.Sync >= l.Rate.Per:
 		bad("sync", fmt.Sprintf("%v is not below the period of %v", l.Sync, l.Rate.Per), "use a twentieth of the period")
 	}
