@@ -27,7 +27,8 @@ type Snapshot = ledgers.Snapshot
 // What was admitted is kept through an outage and counts in the window it happened in.
 //
 // In a request of several claims those of delayed limits are asked first, in order, and
-// what they counted is undone if another one refuses. A Refund undoes what is not
+// what they counted is undone if another one refuses; the part of a claim that was not
+// asked then has no plan. A Refund undoes what is not
 // reported yet; a Charge counts whatever is left.
 type Store struct {
 	s *ledgers.Store[keeper, algo.Flush, algo.Flushed, *keeper]

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/escapement-io/escapement"
-	"github.com/escapement-io/escapement/algo"
 )
 
 // Decide answers each request. Those without a claim of this store's own go to the store
@@ -131,9 +130,7 @@ func (s *Store[L, M, R, P]) lookUp(ctx context.Context, g *group) {
 			l := s.limitOf(c.Plan)
 			g.parts[i] = s.stands(l, s.hash(l, c.Key), l.ruling(c.Plan), c.Key)
 		case g.parts[i].Plan() == nil:
-			d := escapement.Decide(c.Plan, algo.Verdict{}, escapement.Exact) // not asked: nothing is known
-			d.Allowed = true
-			g.parts[i] = d
+			g.parts[i] = escapement.Decision{Allowed: true} // not asked: nothing is known
 		}
 	}
 }

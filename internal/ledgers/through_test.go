@@ -102,6 +102,9 @@ func TestGroups(t *testing.T) {
 		if a := ask(ours, other); a.Admitted || a.Parts[0].Allowed {
 			t.Error("a spent limit does not refuse a group")
 		}
+		if d := ask(ours, other).Parts[1]; d.Plan() != nil {
+			t.Errorf("of a limit that was not asked %d are said to remain", d.Remaining())
+		}
 		if got := left(exact); got != 0 {
 			t.Errorf("%d of the exact limit remain, want none", got)
 		}
