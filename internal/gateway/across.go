@@ -54,6 +54,10 @@ func (x *exchange) askStore(ctx context.Context, from, to int) (admitted, known 
 	x.answer[0] = escapement.Answer{Parts: x.answer[0].Parts[:0]}
 	store.Decide(ctx, x.request[:], x.answer[:])
 	a := &x.answer[0]
+	if a.Outcome != escapement.Decided && ctx.Err() != nil {
+		x.gone = true // the store is not to blame, and no policy is asked
+		return false, a.Outcome != escapement.Unknown
+	}
 	if a.Outcome == escapement.NotRun && to-from > 1 && !errors.Is(a.Err, escapement.ErrStoreUnavailable) {
 		// One of the claims is at fault; the others must not gain from that.
 		admitted, known = true, true

@@ -19,6 +19,7 @@ type asked struct {
 	parts  []escapement.Decision // of the claims, as far as they were asked
 	wait   time.Duration         // how long the request must be held
 	refuse *limit                // the first limit that refused, or nil
+	gone   bool                  // the client gave up before a store had answered
 
 	request [1]escapement.Request
 	answer  [1]escapement.Answer
@@ -29,7 +30,7 @@ func (a *asked) reset() {
 	clear(a.claims)
 	clear(a.parts)
 	a.limits, a.claims, a.parts = a.limits[:0], a.claims[:0], a.parts[:0]
-	a.wait, a.refuse = 0, nil
+	a.wait, a.refuse, a.gone = 0, nil, false
 	a.request[0], a.answer[0] = escapement.Request{}, escapement.Answer{Parts: a.answer[0].Parts[:0]}
 }
 
@@ -43,6 +44,9 @@ func (x *exchange) enforce(ctx context.Context) *refusal {
 		return nil
 	}
 	admitted := x.ask(ctx)
+	if x.gone {
+		panic(http.ErrAbortHandler) // nobody is there to be answered
+	}
 	x.count()
 	no := x.judge(admitted)
 	if no == nil && x.wait > 0 {
@@ -54,10 +58,13 @@ func (x *exchange) enforce(ctx context.Context) *refusal {
 	return no
 }
 
-// count counts what each limit said for itself, whatever becomes of the request.
+// count counts what each limit that was asked said for itself, whatever becomes of the
+// request.
 func (x *exchange) count() {
 	for i, l := range x.limits[:len(x.parts)] {
-		l.counts.add(&x.parts[i], l.Shadow)
+		if d := &x.parts[i]; d.Plan() != nil || d.Basis() == escapement.Fallback {
+			l.counts.add(d, l.Shadow)
+		}
 	}
 }
 

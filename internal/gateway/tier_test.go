@@ -1,8 +1,11 @@
 package gateway
 
 import (
+	"context"
 	"io"
 	"net"
+	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -76,4 +79,55 @@ func TestASlowStoreIsWaitedFor(t *testing.T) {
 		}
 	}
 	by.Store(0)
+}
+
+// TestClientsThatGiveUp: who leaves before the store has answered is no case for on_failure,
+// and what was charged elsewhere is given back.
+func TestClientsThatGiveUp(t *testing.T) {
+	var by atomic.Int64
+	s := redisAt(slow(t, redistest.Start(t, redistest.Options{}).Addr(), &by), 1)
+	s.Deadline = 5 * time.Second
+	for _, l := range []escapement.Limit{agreed(escapement.SyncLease, "l", 10), agreed(escapement.SyncDelayed, "l", 10), {Name: "l", Rate: escapement.PerHour(10)}} {
+		w := serve(t, nil, withStores(in(s, native(l, key("http_x")), escapement.Allow), hourly("own", 5)))
+		by.Store(int64(150 * time.Millisecond))
+		ctx, cancel := context.WithTimeout(t.Context(), 40*time.Millisecond)
+		r, err := http.NewRequestWithContext(ctx, "GET", w.base+"/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X", l.SyncMode.String())
+		if res, err := w.client.Do(r); err == nil {
+			res.Body.Close()
+			t.Errorf("%v: answered with %d", l.Basis(), res.StatusCode)
+		}
+		cancel()
+		by.Store(0)
+		w.stop() // ends when the request has
+		st := w.g.Status()
+		if n := st.Limits[0].Fallback; n != 0 || w.passed.Load() != 0 {
+			t.Errorf("%v: on_failure answered %d times, and %d passed", l.Basis(), n, w.passed.Load())
+		}
+		if n := st.Limits[1].AdmittedUnits; n != 0 {
+			t.Errorf("%v: %d units of another limit were admitted", l.Basis(), n)
+		}
+	}
+}
+
+// TestLimitsThatWereNotAsked: of a refused request nothing is said of a limit that was not
+// asked, and nothing counted.
+func TestLimitsThatWereNotAsked(t *testing.T) {
+	s := redisAt(redistest.Start(t, redistest.Options{}).Addr(), 1)
+	exact := escapement.Limit{Name: "exact", Rate: escapement.PerHour(50)}
+	w := serve(t, nil, withStores(in(s, native(agreed(escapement.SyncLease, "leased", 2), key("http_x")), escapement.Deny), in(s, native(exact, key("http_x")), escapement.Deny)))
+	for range 2 {
+		if r := w.get("/", "X: a"); r.code != 200 || !strings.Contains(r.header.Get("Ratelimit"), `"exact";r=`) {
+			t.Fatalf("%d %v", r.code, r.header)
+		}
+	}
+	if r := w.get("/", "X: a"); r.code != 429 || strings.Contains(r.header.Get("Ratelimit"), "exact") || strings.Contains(r.header.Get("Ratelimit-Policy"), "exact") {
+		t.Errorf("%d %v", r.code, r.header)
+	}
+	if st := w.g.Status(); st.Limits[0].Decided != 3 || st.Limits[1].Decided != 2 {
+		t.Errorf("%d and %d decisions, want 3 and 2", st.Limits[0].Decided, st.Limits[1].Decided)
+	}
 }
