@@ -49,7 +49,7 @@ func TestSyncTwins(t *testing.T) {
 				tw.calls(50)
 			}
 			t.Logf("%d answers, %d with units or counts, seed %d", tw.done, tw.granted, s)
-			if kind != 2 && tw.lost < tw.done/400 {
+			if kind != 2 && tw.lost < tw.done/1000 {
 				t.Errorf("of %d answers %d say that writes are lost", tw.done, tw.lost)
 			}
 			if tw.granted < tw.done/10 {
@@ -219,7 +219,10 @@ func (tw *syncTwins) lend(p *syncPair, c *syncCall) algo.Grant {
 	a.Rate = []int64{0, 1, p.lease.Count, 10 * p.lease.Count, 20 * p.lease.Count, r.Int64N(2*p.lease.Count + 1)}[r.IntN(6)]
 	a.Want = []int64{0, 1, 5, p.lease.Count / 3, p.lease.Count, 2 * p.lease.Count, r.Int64N(p.lease.Count + 1)}[r.IntN(7)]
 	if a.Ver = []int64{h.ver, h.ver, 0, r.Int64N(10)}[r.IntN(4)]; r.IntN(20) == 0 {
-		a.Ver = min(algo.MaxInt, []int64{h.ver + r.Int64N(100), p.fixed.Ver + p.rolling.Ver + r.Int64N(100), algo.MaxInt}[r.IntN(3)])
+		a.Ver = min(algo.MaxInt, max(h.ver, r.Int64N(2)*(p.fixed.Ver+p.rolling.Ver))+r.Int64N(100))
+		if r.IntN(500) == 0 { // from then on the record has lost nothing
+			a.Ver = algo.MaxInt
+		}
 	}
 	a.WantNext = []int64{0, 1, p.lease.Count, r.Int64N(p.lease.Count + 1)}[r.IntN(4)]
 	if r.IntN(8) == 0 {
