@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync/atomic"
@@ -150,7 +151,7 @@ func (l *syncList) giveUp(err error, answered chan *syncCall, left int, done fun
 		case c.stage.CompareAndSwap(waiting, given):
 			sh.dropped.Add(1)
 			c.err, c.outcome = err, escapement.NotRun
-			if err == errTimeout {
+			if errors.Is(err, errTimeout) {
 				c.err = errWaiting
 			}
 			done(c)
@@ -159,7 +160,7 @@ func (l *syncList) giveUp(err error, answered chan *syncCall, left int, done fun
 			sh.unknown.Add(1)
 			// What the server answers later is its goroutine's own.
 			late := &syncCall{keys: c.keys, places: c.places, err: err, outcome: escapement.Unknown}
-			if err == errTimeout {
+			if errors.Is(err, errTimeout) {
 				sh.fault(err)
 			}
 			done(late)
@@ -238,7 +239,7 @@ func (s *shard) sync(c *syncCall) {
 	}
 	if c.err != nil {
 		c.outcome = outcome(c.err)
-		if c.err == errNoLine || c.err == errBounds {
+		if errors.Is(c.err, errNoLine) || errors.Is(c.err, errBounds) {
 			c.outcome = escapement.NotRun
 		}
 	}

@@ -91,11 +91,11 @@ func TestForWindow(t *testing.T) {
 		"sliding, sync_mode: lease": 4 * time.Second,
 	} {
 		l := plugged(t, plugin+text)[0]
-		for s := time.Duration(1); s < 10; s++ {
-			w := l.ForWindow(s * time.Second)
+		for per := time.Second; per < 10*time.Second; per += time.Second {
+			w := l.ForWindow(per)
 			_, err := w.Compile()
-			if exact := w.Sync == 0; err != nil || exact != (s*time.Second < least) || w.Rate.Per != s*time.Second {
-				t.Errorf("%s: a window of %d s: exact %v, %v", text, s, exact, err)
+			if exact := w.Sync == 0; err != nil || exact != (per < least) || w.Rate.Per != per {
+				t.Errorf("%s: a window of %v: exact %v, %v", text, per, exact, err)
 			}
 		}
 	}

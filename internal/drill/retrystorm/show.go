@@ -82,7 +82,7 @@ func (rep *Report) chart(i int) *plot.Chart {
 		Levels: []plot.Level{{Name: "limit", Y: float64(o.Limit.Count) * float64(bin) / float64(o.Limit.Per)}},
 		Marks:  []plot.Mark{{Name: step, X: 0}},
 	}
-	from := p.Stepped - algo.Mono(o.Limit.Per/2/bin*bin)
+	from := p.Stepped - algo.Mono((o.Limit.Per / 2).Truncate(bin))
 	to := p.Stepped + algo.Mono(disturbed(o.Limit.Per))
 	for _, line := range []struct {
 		name string

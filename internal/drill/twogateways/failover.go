@@ -117,10 +117,10 @@ func parseRecord(text string) (r record, ok bool) {
 
 // lost are the units that were charged between two readings of a record.
 func lost(known, spent record, per algo.Span) int64 {
-	switch spent.start {
-	case known.start:
+	if spent.start == known.start {
 		return max(0, spent.units-known.units) + max(0, spent.next-known.next)
-	case known.start + algo.Store(per):
+	}
+	if spent.start == known.start+algo.Store(per) {
 		return max(0, spent.units-known.next) + spent.next
 	}
 	return spent.units + spent.next
