@@ -12,7 +12,6 @@ import (
 // asked is one request of the load.
 type asked struct {
 	due, sent, answered algo.Mono
-	gateway             int
 	status              int // 0: no answer
 	stamp               Stamp
 }
