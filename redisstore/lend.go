@@ -72,7 +72,7 @@ func (s *Store) lending(l *escapement.Loan) (*wire, error) {
 	}
 	w, _ := s.ruling(l.Plan)
 	is, ok := w.plan.Lease()
-	if !ok || is.Per != was.Per || is.Width != was.Width || is.Buckets != was.Buckets {
+	if !ok || is.IsBucket() != was.IsBucket() || is.Per != was.Per && !is.IsBucket() || is.Width != was.Width || is.Buckets != was.Buckets {
 		return nil, fmt.Errorf("%w: limit %s has other windows by now; drop what is held of it", escapement.ErrRequest, name)
 	}
 	return w, nil
@@ -116,9 +116,11 @@ func readGrant(r *reader, p *escapement.Plan, g *algo.Grant) {
 		r.short = true
 		return
 	}
+	l, _ := p.Lease()
+	expiry := l.Expiry(newest, g.Upto)
 	for j := newest; j < newest+n; j++ {
 		if units := r.next(); units > 0 {
-			g.Lots = append(g.Lots, algo.Lot{From: j, Units: units, Expiry: g.Upto})
+			g.Lots = append(g.Lots, algo.Lot{From: j, Units: units, Expiry: expiry})
 		}
 	}
 }

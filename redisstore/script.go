@@ -43,7 +43,7 @@ func strip(text string) string {
 // when it meets one; scripts that share make it at once.
 var (
 	states = []string{"prelude", "bucket", "pacing", "fixed", "sliding", "ring", "log"}
-	ahead  = []string{"tail", "lease_fixed", "lease_rolling", "lent"}
+	ahead  = []string{"tail", "lease_fixed", "lease_rolling", "lease_bucket", "lent"}
 
 	lists  = slices.Concat(states, []string{"local function makeExtra()\n"}, ahead, []string{"extra", "end\n", "record"})
 	shares = slices.Concat(states, ahead, []string{"local function makeExtra()\n", "extra", "end\n", "record"})

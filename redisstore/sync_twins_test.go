@@ -37,7 +37,7 @@ func TestSyncTwins(t *testing.T) {
 	for _, sc := range []script{lendScript, collectScript} {
 		srv.Must(t, "SCRIPT", "LOAD", sc.text)
 	}
-	for kind, name := range []string{"fixed", "rolling", "delayed"} {
+	for kind, name := range []string{"fixed", "rolling", "delayed", "bucket"} {
 		t.Run(name, func(t *testing.T) {
 			srv.Must(t, "FLUSHALL")
 			tw := &syncTwins{t: t, r: rand.New(rand.NewPCG(s, uint64(kind))), client: client, kind: kind, now: 1_780_000_000_000_000, width: maxSync,
@@ -81,6 +81,7 @@ type syncPair struct {
 	lease   algo.Lease
 	fixed   algo.FixedLease
 	rolling algo.RollingLease
+	bucket  algo.BucketLease
 	delayed algo.Delayed
 	holders [3]syncHolder
 }
@@ -114,6 +115,11 @@ func (tw *syncTwins) pair(i int) *syncPair {
 			l.Algorithm = []escapement.Algorithm{escapement.SlidingWindow, escapement.RollingWindow}[r.IntN(2)]
 			if l.Algorithm == escapement.RollingWindow && l.Rate.Count > algo.LogMax && r.IntN(2) == 0 {
 				l.Buckets = []int{algo.MinBuckets, 100, algo.MaxBuckets}[r.IntN(3)]
+			}
+		case tw.kind == 3:
+			l.Algorithm = []escapement.Algorithm{escapement.TokenBucket, escapement.GCRA}[r.IntN(2)]
+			if back := l.Rate.Count/int64(l.Rate.Per/l.Sync) + 2; r.IntN(2) == 0 {
+				l.Burst = back * []int64{1, 2, 10}[r.IntN(3)]
 			}
 		case tw.kind == 2:
 			l.SyncMode = escapement.SyncDelayed
@@ -219,7 +225,7 @@ func (tw *syncTwins) lend(p *syncPair, c *syncCall) algo.Grant {
 	a.Rate = []int64{0, 1, p.lease.Count, 10 * p.lease.Count, 20 * p.lease.Count, r.Int64N(2*p.lease.Count + 1)}[r.IntN(6)]
 	a.Want = []int64{0, 1, 5, p.lease.Count / 3, p.lease.Count, 2 * p.lease.Count, r.Int64N(p.lease.Count + 1)}[r.IntN(7)]
 	if a.Ver = []int64{h.ver, h.ver, 0, r.Int64N(10)}[r.IntN(4)]; r.IntN(20) == 0 {
-		a.Ver = min(algo.MaxInt, max(h.ver, r.Int64N(2)*(p.fixed.Ver+p.rolling.Ver))+r.Int64N(100))
+		a.Ver = min(algo.MaxInt, max(h.ver, r.Int64N(2)*(p.fixed.Ver+p.rolling.Ver+p.bucket.Ver))+r.Int64N(100))
 		if r.IntN(500) == 0 { // from then on the record has lost nothing
 			a.Ver = algo.MaxInt
 		}
@@ -241,7 +247,11 @@ func (tw *syncTwins) lend(p *syncPair, c *syncCall) algo.Grant {
 		h.granted, h.ahead = h.granted+g.Units, h.ahead+g.Next
 	} else {
 		tw.settle(p, h, &a)
-		g = p.lease.SyncRolling(&p.rolling, tw.now, &a)
+		if p.lease.IsBucket() {
+			g = p.lease.SyncBucket(&p.bucket, tw.now, &a)
+		} else {
+			g = p.lease.SyncRolling(&p.rolling, tw.now, &a)
+		}
 		h.lots = append(h.lots, g.Lots...)
 		if a.Exact == 0 {
 			h.upto, h.carry = g.Upto, g.Carry

@@ -1,6 +1,7 @@
 -- Exact claims on a record of which quota is lent. A fixed window is brought to now and
 -- judged as any other. A rolling one is judged by the rule of its lease, whichever plan of the
--- same period asks: rolling in either form, or sliding, which promises less.
+-- same period asks: rolling in either form, or sliding, which promises less. A token bucket is
+-- judged as any other, by the level that its lease leaves.
 
 -- rolls reports whether a plan's claims are judged on the lent rolling window of a record.
 local function rolls(p, s)
@@ -15,6 +16,15 @@ local function lent(p, s, now)
   if l and s.ring then
     local newest = advanceLent(shape(s.text), s, max(now, l.last))
     if l.top <= newest and now >= l.idle then s.lease = nil end
+  elseif l and l.width then
+    if s.text ~= p.text then
+      local n, unit, full, tick = match(s.text, '^b (%d+) (%d+) (%d+) (%d+)$')
+      local old = bucketPlan({n + 0, unit + 0, full + 0, tick + 0})
+      unlevel(s, old.p)
+      forwardLent(old, s, max(now, l.last))
+    elseif level(p, s, now) and now >= l.idle then
+      s.lease = nil
+    end
   elseif l then
     rollLent(match(s.text, '%d+') + 0, s, now)
     if l.next == 0 and now >= l.idle then s.lease = nil end
@@ -24,15 +34,16 @@ local function lent(p, s, now)
 end
 
 -- flatten makes a plain state of a lent one, for a plan of another kind: all that is lent counts.
-local function flatten(s)
+local function flatten(p, s)
   local l, g = s.lease, s.ring and shape(s.text)
   if not l then return end
+  if l.width and p.kind == 'b' then return gather(p, s) end
   if g then
     local i, units = s.at / g.width % g.size, 0
     for _, c in pairs(l.c) do units = units + c end
     units = min(units, SLOT - word(s, i))
     s.ring, s.a = splice(s.ring, i, pack('<I4', word(s, i) + units)), s.a + units
-  else
+  elseif not l.width then
     s.a = min(MAX, s.a + l.next)
   end
   s.lease, s.rolls = nil, nil

@@ -139,7 +139,7 @@ end
 -- what a caller of the other plan has charged since is not dated back. It changes the
 -- state in hand only: a refusal leaves the record to whoever wrote it.
 local function adopt(p, s, now)
-  if s.lease then extra().flatten(s) end
+  if s.lease then extra().flatten(p, s) end
   local old, dirty = foreign(s.text), s.dirty
   if dirty then s.w = now end
   now = min(now, max(p.since or INSTANT, written(old, s)))

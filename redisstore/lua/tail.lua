@@ -6,6 +6,7 @@
 -- bucket nothing is taken back, and of a fixed window the units lent of the next one; of a rolling
 -- one how many buckets after the newest follow, in two rows of 32-bit words: the units charged to
 -- each, and those that may not be used before it. L is the same without the version, which is 0 then.
+-- Of a token bucket the rows begin with the bucket of time of the latest instant, and follow their width.
 --
 -- D, then numbers: until when it means something, the latest instant seen, and of each instance its
 -- number, that of its last flush, and when it came.
@@ -69,7 +70,14 @@ local function parts(s, rest)
     local l, ahead = {c = {}, f = {}, top = 0, next = 0}, 0
     l.ver, l.idle, l.last, l.epoch, l.number, l.rate, l.lastNumber, l.lastRate, l.closed, ahead = unpackAll(LEASE, rest, from + 1)
     s.lease, from = l, from + 81
-    if not g then
+    if byte(s.text) == 98 then
+      if #rest < from + 7 + 8 * ahead then return false end
+      l.width = unpackAll('<I8', rest, from)
+      if l.width < 1 then return false end
+      local newest = floor(l.last / l.width)
+      if ahead > 0 then rows(l, rest, from + 8, newest - 1, ahead) end
+      l.top, from = newest + ahead - 1, from + 8 + 8 * ahead
+    elseif not g then
       l.next = ahead
     else
       local newest = s.at / g.width
@@ -103,6 +111,12 @@ local function words(t, first, last, t2)
   return pack(form(#all), unpack(all))
 end
 
+-- unlevel undoes what level in lease_bucket.lua did.
+local function unlevel(s, unit)
+  local l = s.lease
+  if l.apart then s.a, l.apart = max(min(MAX, s.a - l.apart), l.out * unit), nil end
+end
+
 -- slice is the words of a ring for n buckets from first on.
 local function slice(g, s, first, n)
   local i = first % g.size
@@ -125,15 +139,21 @@ local function write(key, s, p, now, margin)
   if l then
     l.last = max(l.last, now)
     left = l.idle - now
-    local ahead = l.next
-    if g then
+    local ahead, row = l.next, ''
+    if l.width then
+      local newest = floor(l.last / l.width)
+      ahead = max(0, l.top - newest + 1)
+      left = max(left, (l.top + 1) * l.width - now)
+      row = pack('<I8', l.width) .. words(l.c, newest, newest + ahead - 1, l.f)
+      unlevel(s, p.p)
+    elseif g then
       local newest = s.at / g.width
       ahead = max(0, l.top - newest)
       left = max(left, (newest + ahead + g.size) * g.width - now)
     else
       left = max(left, s.at + 2 * p.per - now)
     end
-    text = '\nM' .. pack(LEASE, l.ver, l.idle, l.last, l.epoch, l.number, l.rate, l.lastNumber, l.lastRate, l.closed, ahead)
+    text = '\nM' .. pack(LEASE, l.ver, l.idle, l.last, l.epoch, l.number, l.rate, l.lastNumber, l.lastRate, l.closed, ahead) .. row
     if g then
       local newest = s.at / g.width
       text = format('1 %016d %016d %s\n', s.at, s.a, s.text) .. s.ring .. text .. words(l.c, newest + 1, newest + ahead, l.f)
