@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -11,8 +13,10 @@ import (
 	"time"
 
 	"github.com/escapement-io/escapement"
+	"github.com/escapement-io/escapement/batch"
 	"github.com/escapement-io/escapement/internal/config"
 	"github.com/escapement-io/escapement/internal/redistest"
+	"github.com/escapement-io/escapement/lease"
 )
 
 // slow is a way to addr on which every answer takes longer by so many nanoseconds.
@@ -129,5 +133,27 @@ func TestLimitsThatWereNotAsked(t *testing.T) {
 	}
 	if st := w.g.Status(); st.Limits[0].Decided != 3 || st.Limits[1].Decided != 2 {
 		t.Errorf("%d and %d decisions, want 3 and 2", st.Limits[0].Decided, st.Limits[1].Decided)
+	}
+}
+
+// TestWhoFillsUpTheLedgers gains nothing from other limits of the store: they are asked.
+func TestWhoFillsUpTheLedgers(t *testing.T) {
+	s := redisAt(redistest.Start(t, redistest.Options{}).Addr(), 1)
+	w := serve(t, nil, withStores(in(s, native(agreed(escapement.SyncLease, "each", 10), key("http_x")), escapement.Allow),
+		in(s, native(escapement.Limit{Name: "all", Rate: escapement.PerHour(3)}, key()), escapement.Allow)))
+	sh := w.g.current.Load().stores[0]
+	old := sh.store.Load()
+	small := &tiers{old.redis, lease.NewStore(old.redis, old.redis, lease.Options{MaxKeys: 1, MaxWait: time.Second}), old.reports}
+	small.reports = batch.NewStore(old.redis, small.leases, batch.Options{})
+	sh.store.Store(small)
+	codes := map[int]int{}
+	for i := range 8 {
+		codes[w.get("/", fmt.Sprint("X: ", i)).code]++
+	}
+	if codes[200] != 3 || codes[429] != 5 {
+		t.Errorf("got %v, want the 3 of all", codes)
+	}
+	if err := errors.Join(old.reports.Close(t.Context()), old.leases.Close(t.Context())); err != nil {
+		t.Error(err)
 	}
 }

@@ -19,10 +19,12 @@ type Options struct {
 	// Phase, if not nil, is where all ticks of this instance fall within their interval
 	// on the store's line. Nil spreads the ticks of instances and keys.
 	Phase *time.Duration
-	// MaxKeys caps the keys in memory; a new key is then answered as if the store were
-	// away. Zero means DefaultMaxKeys.
+	// MaxKeys caps the keys in memory; a claim of a new key is then not decided, and the
+	// error wraps escapement.ErrFull. Zero means DefaultMaxKeys.
 	MaxKeys int
-	// MaxWait is how long a request may wait for the store, in all. Zero means 20 ms.
+	// MaxWait is how long a request may wait for the store, in all. Zero means 20 ms. If
+	// answers take longer under load the store works for requests that have given up: give
+	// it the time that the store has for a decision.
 	MaxWait time.Duration
 	// Calls is how many calls may be under way at once. Zero means 8.
 	Calls int

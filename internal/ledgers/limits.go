@@ -94,7 +94,7 @@ func (s *Store[L, M, R, P]) takeUp(p *escapement.Plan) *limit {
 	l := t.names[name]
 	if l == nil {
 		l = &limit{name: name, mix: maphash.String(s.seed, name)}
-		l.full = fmt.Errorf("%w: limit %s: %d keys are in use here; raise the cap of keys", escapement.ErrStoreUnavailable, name, s.cfg.MaxKeys)
+		l.full = fmt.Errorf("%w: limit %s: %d keys are in use here; raise the cap of keys", escapement.ErrFull, name, s.cfg.MaxKeys)
 		t.names[name] = l
 	}
 	if newest := l.latest.Load(); newest != nil && newest.ID() >= p.ID() {
