@@ -156,12 +156,7 @@ func (l *Lease) SyncBucket(r *BucketLease, now Store, a *Ask) Grant {
 	}
 	horizon := min(max(1, a.Horizon), l.Buckets)
 	expiry, given := l.Expiry(J, J+horizon), int64(0)
-	if g.Lost = missing(&r.Ver, fresh, a); g.Lost > 0 && l.Fence {
-		more := max(0, l.Count-r.Sum)
-		r.Charged[l.spot(expiry)] += more
-		r.Sum += more
-		r.State.A = max(r.State.A, r.Sum*l.P)
-	}
+	g.Lost = missing(&r.Ver, fresh, a) // a bucket has no fence: it fills up by itself
 	l.report(r, J, a)
 	n, sum := l.register(&r.Demand, now, a)
 	s := split{n: n, rate: min(max(0, a.Rate), 10*l.Count), sum: sum, last: r.Demand.LastNumber}

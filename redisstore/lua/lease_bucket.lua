@@ -100,14 +100,7 @@ local function lendBucket(g, s, now, a)
   now, a.lost = l.last, lost
   local horizon = a.exact > 0 and 1 or min(max(1, a.horizon), g.buckets)
   local expiry = newest + min(2 * horizon, g.buckets)
-  if a.exact == 0 then
-    if lost > 0 and g.fence then
-      local more = max(0, g.count - out)
-      l.c[expiry], l.top, out = (l.c[expiry] or 0) + more, max(l.top, expiry), out + more
-      s.a = max(s.a, out * g.p)
-    end
-    out = report(g, s, newest, g.buckets, out, a)
-  end
+  if a.exact == 0 then out = report(g, s, newest, g.buckets, out, a) end
   local most = a.exact > 0 and g.count or g.count - out
   local free, far, back = prospect(g, s, newest, horizon, out, later)
   for k = 0, far do free[k] = min(most, floor(max(0, free[k]) / g.p)) end
