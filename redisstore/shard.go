@@ -58,6 +58,7 @@ type shard struct {
 	closed   bool
 	stamping bool
 
+	crowded                                   atomic.Bool // the last call carried several
 	mayVote                                   atomic.Bool
 	calls, requests, failed, unknown, dropped atomic.Uint64
 }
@@ -101,8 +102,10 @@ func (s *shard) submit(t ...*ticket) error {
 func (s *shard) run() {
 	var batch []*ticket
 	for {
-		// Whoever is about to ask, such as those that the last call answered, comes along.
-		runtime.Gosched()
+		if s.crowded.Load() {
+			// Whoever is about to ask, such as those that the last call answered, comes along.
+			runtime.Gosched()
+		}
 		batch = s.next(batch[:0])
 		if len(batch) == 0 {
 			return
@@ -138,6 +141,8 @@ func (s *shard) next(batch []*ticket) []*ticket {
 	s.riding += len(batch)
 	if len(batch) == 0 {
 		s.flying--
+	} else {
+		s.crowded.Store(len(batch) > 1)
 	}
 	return batch
 }
