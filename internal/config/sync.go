@@ -98,6 +98,9 @@ func (l *Limit) sync(s *Summary) *SyncSummary {
 		return nil
 	}
 	out := &SyncSummary{Mode: l.SyncMode.String(), Interval: l.Sync.String(), Above: "0", Worst: fmt.Sprint(s.Count)}
+	if l.Algorithm == escapement.TokenBucket || l.Algorithm == escapement.GCRA {
+		out.Worst = fmt.Sprint(s.Capacity + s.Count) // in a span of the period
+	}
 	if l.SyncMode == escapement.SyncDelayed {
 		out.Above = "(N−1) × r × " + out.Interval
 		out.Worst = fmt.Sprintf("N × %d", s.Count)

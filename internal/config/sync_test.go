@@ -36,6 +36,10 @@ func TestSyncOfTheNativeForm(t *testing.T) {
 			&SyncSummary{"lease", "20ms", "0", "1000"}, "a: sliding_window enforced as rolling_window, 1000 per 10s"},
 		"algorithm: fixed_window, count: 1000, per: 10s, headroom: 20, sync: {interval: 200ms, mode: delayed}": {200 * time.Millisecond, escapement.SyncDelayed, "",
 			&SyncSummary{"delayed", "200ms", "2 × r × 200ms", "3 × 800 = 2400"}, "; above it at even demand 2 × r × 200ms in a window, N instances taking r requests a second each; at worst 3 × 800 = 2400 in one"},
+		"algorithm: token_bucket, count: 1000, per: 10s, burst: 200, sync: {interval: 1s}": {time.Second, escapement.SyncLease, "",
+			&SyncSummary{"lease", "1s", "0", "1200"}, "at most 200 at once, and 200 + 1000 per 10s after; nothing above it, whatever the number of instances"},
+		"algorithm: gcra, count: 10, per: 1s, sync: {interval: 500ms}": {500 * time.Millisecond, escapement.SyncLease, "",
+			&SyncSummary{"lease", "500ms", "0", "20"}, "nothing above it"},
 		"algorithm: fixed_window, count: 9, align: day, sync: {interval: 1h, mode: delayed}": {time.Hour, escapement.SyncDelayed, "",
 			&SyncSummary{"delayed", "1h0m0s", "2 × r × 1h0m0s", "3 × 9 = 27"}, "9 per day in UTC"},
 	} {
