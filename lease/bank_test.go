@@ -20,6 +20,7 @@ type bank struct {
 	random  *rand.Rand
 	fixed   map[string]*algo.FixedLease
 	rolling map[string]*algo.RollingLease
+	buckets map[string]*algo.BucketLease
 	offset  time.Duration // of the store's line from the monotonic clock
 	delay   time.Duration // the longest each way
 	lose    float64       // part of the calls, half of them before the store, half after it
@@ -32,7 +33,7 @@ type bank struct {
 
 func newBank(seed uint64) *bank {
 	return &bank{random: rand.New(rand.NewPCG(seed, 1)), offset: 20_000*24*time.Hour - time.Duration(clock.Mono()),
-		fixed: map[string]*algo.FixedLease{}, rolling: map[string]*algo.RollingLease{}, windows: map[string]map[int64]int64{}}
+		fixed: map[string]*algo.FixedLease{}, rolling: map[string]*algo.RollingLease{}, buckets: map[string]*algo.BucketLease{}, windows: map[string]map[int64]int64{}}
 }
 
 func (b *bank) now() algo.Store {
@@ -88,6 +89,14 @@ func (b *bank) Lend(_ context.Context, loans []escapement.Loan, answers []escape
 func (b *bank) sync(l *escapement.Loan) algo.Grant {
 	lease, _ := l.Plan.Lease()
 	name := l.Plan.Limit().Name + "/" + l.Key
+	if lease.IsBucket() {
+		r := b.buckets[name]
+		if r == nil {
+			r = &algo.BucketLease{}
+			b.buckets[name] = r
+		}
+		return lease.SyncBucket(r, b.now(), &l.Ask)
+	}
 	if lease.Width > 0 {
 		r := b.rolling[name]
 		if r == nil {

@@ -76,8 +76,11 @@ func (w *world) run() {
 	count := []int64{1, 5, 50, 500}[r.IntN(4)]
 	sync := per / time.Duration(2+r.IntN(8))
 	l := fixedLimit(count, per, max(sync, 20*time.Millisecond).Truncate(time.Microsecond))
-	if r.IntN(2) == 0 {
+	switch r.IntN(3) {
+	case 0:
 		l = rollingLimit(count, per, l.Sync)
+	case 1:
+		l = escapement.Limit{Name: "bucket", Rate: l.Rate, Sync: l.Sync, Burst: count*int64(l.Sync)/int64(per) + 1 + r.Int64N(count)}
 	}
 	w.plan = compile(w, l)
 	w.bank.delay = []time.Duration{0, time.Millisecond, 10 * time.Millisecond}[r.IntN(3)]
@@ -176,6 +179,10 @@ func (w *world) judge(key string) {
 	per := algo.Store(l.Rate.Per.Microseconds())
 	uses := w.uses[key]
 	slices.SortStableFunc(uses, func(a, b use) int { return int(a.at - b.at) })
+	if l.Algorithm == escapement.TokenBucket {
+		w.judgeBucket(key, uses)
+		return
+	}
 	inside, from := int64(0), 0
 	for _, u := range uses {
 		inside += u.units
@@ -187,4 +194,17 @@ func (w *world) judge(key string) {
 		}
 	}
 	w.Logf("key %s: %d admissions of %d per %v, %v", key, len(uses), l.Rate.Count, l.Rate.Per, l.Algorithm)
+}
+
+// judgeBucket charges a bucket with what was admitted: it is never in debt.
+func (w *world) judgeBucket(key string, uses []use) {
+	core := w.plan.Core()
+	var s algo.State
+	for _, u := range uses {
+		core.Charge(&s, u.at, u.units, 0)
+		if n := core.Numbers(); s.A > n.Full {
+			w.Fatalf("key %s: at %d %d more than the burst of %d and what came back", key, u.at, (s.A-n.Full)/n.P, n.Count)
+		}
+	}
+	w.Logf("key %s: %d admissions of a bucket of %d", key, len(uses), core.Capacity())
 }
