@@ -151,7 +151,8 @@ func (l *Ledger) Admit(now algo.Mono, r *Request) Answer {
 			return l.wait(r, last)
 		}
 	}
-	if told := l.epoch >= 0; l.failures > 0 || !told && r.Cost <= l.cfg.Lease.Count {
+	told := l.epoch >= 0
+	if dry := told && now < l.dryUntil; l.failures > 0 && !dry || !told && r.Cost <= l.cfg.Lease.Count {
 		return l.alone(now, r.Cost)
 	}
 	return Answer{Verdict: Refused, RetryAfter: l.retryAfter(now, r.Cost)}
