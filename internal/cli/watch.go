@@ -162,7 +162,7 @@ func (o *observed) stores() []metrics.Shared {
 			Failed: s.Calls.Failed, Took: s.Calls.Took, State: s.State,
 		}
 		for _, y := range s.Sync {
-			shared.Sync = append(shared.Sync, metrics.Sync{Mode: y.Mode, Calls: y.Calls, Failed: y.Failed, Keys: y.Keys, Interval: y.Interval})
+			shared.Sync = append(shared.Sync, metrics.Sync{Mode: y.Mode, Calls: y.Calls, Failed: y.Failed, RefusedAtCap: y.Refused, Keys: y.Keys, Interval: y.Interval})
 		}
 		all = append(all, shared)
 	}

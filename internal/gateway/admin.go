@@ -47,6 +47,7 @@ type SyncStatus struct {
 	Keys      int64            `json:"keys"` // that are kept in agreement
 	Calls     uint64           `json:"calls"`
 	Failed    uint64           `json:"failed"`              // of the calls
+	Refused   uint64           `json:"refused"`             // claims for unknown keys that met the cap
 	Interval  time.Duration    `json:"interval_ns"`         // between two agreements, as it is in force
 	Overshoot map[string]int64 `json:"overshoot,omitempty"` // by limit: the most above it that the store told of
 	// Lost is by limit what the store had handed out and forgot, at most, as far as this

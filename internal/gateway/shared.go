@@ -16,6 +16,7 @@ import (
 	"github.com/escapement-io/escapement/clock"
 	"github.com/escapement-io/escapement/fallback"
 	"github.com/escapement-io/escapement/internal/config"
+	"github.com/escapement-io/escapement/memstore"
 	"github.com/escapement-io/escapement/redisstore"
 )
 
@@ -28,7 +29,8 @@ type shared struct {
 	calls  calls
 	bound  func() clock.Interval // nil: none
 
-	phase *time.Duration // of agreements within their interval; nil: spread
+	phase   *time.Duration // of agreements within their interval; nil: spread
+	maxKeys int            // cap of the keys on which this instance agrees with others; 0: the default
 
 	store atomic.Pointer[tiers] // nil until it is open
 	tried chan struct{}         // closed once the first attempt has ended
@@ -47,7 +49,7 @@ const again = 2 * time.Second
 
 func (g *Gateway) newShared(spec *config.Store) *shared {
 	s := &shared{
-		spec: spec, logger: g.logger.With("store", spec.Name), bound: g.opts.bound, phase: g.opts.phase,
+		spec: spec, logger: g.logger.With("store", spec.Name), bound: g.opts.bound, phase: g.opts.phase, maxKeys: g.maxKeys(),
 		tried: make(chan struct{}), done: make(chan struct{}),
 	}
 	s.policy = fallback.NewPolicy(g.store, s.instances)
@@ -55,6 +57,15 @@ func (g *Gateway) newShared(spec *config.Store) *shared {
 	s.stop = stop
 	go s.reach(ctx)
 	return s
+}
+
+// maxKeys is the cap of the memory of the process, which holds for what it knows of shared
+// stores too; 0 if it has none.
+func (g *Gateway) maxKeys() int {
+	if m, ok := g.store.(*memstore.Store); ok {
+		return int(m.Stats().MaxKeys)
+	}
+	return 0
 }
 
 // reach opens the store, and says once that it could not.

@@ -31,6 +31,9 @@ func (s *shared) newTiers(store *redisstore.Store) *tiers {
 	// slow would do its work for nobody.
 	wait := cmp.Or(s.spec.Deadline, config.StoreDeadline)
 	opts := ledgers.Options{Instances: s.instances, Phase: s.phase, MaxWait: wait, Deadline: max(wait, ledgers.DefaultDeadline)}
+	if s.maxKeys > 0 {
+		opts.MaxKeys = min(s.maxKeys, ledgers.DefaultMaxKeys)
+	}
 	leases := lease.NewStore(store, store, opts)
 	return &tiers{store, leases, batch.NewStore(store, leases, opts)}
 }
@@ -56,7 +59,7 @@ func (t *tiers) sync() (all []SyncStatus) {
 		if len(one.snap.Limits) == 0 {
 			continue
 		}
-		st := SyncStatus{Mode: one.mode.String(), Keys: one.snap.Syncing, Calls: uint64(one.snap.Calls), Failed: uint64(one.snap.FailedCalls)}
+		st := SyncStatus{Mode: one.mode.String(), Keys: one.snap.Syncing, Calls: uint64(one.snap.Calls), Failed: uint64(one.snap.FailedCalls), Refused: one.snap.Full}
 		for i := range one.snap.Limits {
 			l := &one.snap.Limits[i]
 			st.Interval = max(st.Interval, l.Interval)

@@ -49,7 +49,7 @@ func everything() Sources {
 		Shared: func() []Shared {
 			return []Shared{{Name: "main", Reached: true, Instances: 3, Bounds: []time.Duration{time.Millisecond, 50 * time.Millisecond},
 				Calls: []uint64{7, 2, 1}, Failed: 1, Took: 1500 * time.Millisecond,
-				Sync: []Sync{{Mode: "lease", Calls: 70, Failed: 6, Keys: 500, Interval: 250 * time.Millisecond}},
+				Sync: []Sync{{Mode: "lease", Calls: 70, Failed: 6, RefusedAtCap: 15, Keys: 500, Interval: 250 * time.Millisecond}},
 				State: &redisstore.Snapshot{Known: true, Error: 3 * time.Millisecond, Clamped: 21, Steps: 2, Last: -30 * time.Second, Adopted: 4,
 					Primaries: []redisstore.PrimarySnapshot{{Name: "a:1", Open: true, Queued: 5, Requests: 60, Unknown: 8, NotRun: 9,
 						Adjustment: -45 * time.Second, Offset: 45 * time.Second}}}}}
@@ -89,7 +89,7 @@ func TestMetricsSayWhatTheSourcesSay(t *testing.T) {
 		`store_requests_total{primary="a:1",store="main"}`: 60, `store_unknown_total{primary="a:1",store="main"}`: 8, `store_not_run_total{primary="a:1",store="main"}`: 9,
 		`store_breaker_open{primary="a:1",store="main"}`: 1, `store_queued_requests{primary="a:1",store="main"}`: 5,
 		`store_clock_offset_seconds{primary="a:1",store="main"}`: 45, `store_clock_adjustment_seconds{primary="a:1",store="main"}`: -45,
-		`sync_calls_total{mode="lease",store="main"}`: 70, `sync_failed_total{mode="lease",store="main"}`: 6, `sync_keys{mode="lease",store="main"}`: 500,
+		`sync_calls_total{mode="lease",store="main"}`: 70, `sync_failed_total{mode="lease",store="main"}`: 6, `sync_keys{mode="lease",store="main"}`: 500, `sync_refused_at_cap_total{mode="lease",store="main"}`: 15,
 		`sync_interval_seconds{mode="lease",store="main"}`: 0.25,
 		`store_clock_error_seconds{store="main"}`:          0.003, `store_clock_clamped_total{store="main"}`: 21, `store_clock_step_total{store="main"}`: 2,
 		`store_clock_last_step_seconds{store="main"}`: -30, `store_clock_adopted_total{store="main"}`: 4,

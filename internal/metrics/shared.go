@@ -26,6 +26,7 @@ type Shared struct {
 type Sync struct {
 	Mode          string // lease or delayed
 	Calls, Failed uint64
+	RefusedAtCap  uint64        // claims on unknown keys
 	Keys          int64         // that are kept in agreement now
 	Interval      time.Duration // between two agreements, as it is in force
 }
@@ -49,11 +50,12 @@ var (
 	adopted    = counter("store_clock_adopted_total", "Adjustments that were taken over from other callers.", "store")
 	syncCalls  = counter("sync_calls_total", "Calls by which this instance came to an agreement with others, those that failed included.", "store", "mode")
 	syncFailed = counter("sync_failed_total", "Of these calls, those that failed.", "store", "mode")
+	syncAtCap  = counter("sync_refused_at_cap_total", "Claims on unknown keys while as many as may be were kept in agreement; they followed on_failure.", "store", "mode")
 	syncKeys   = gauge("sync_keys", "Keys that are kept in agreement now.", "store", "mode")
 	syncEvery  = gauge("sync_interval_seconds", "Time between two agreements about a key, as it is in force.", "store", "mode")
 
 	sharedFamilies = []family{reached, instances, callTime, callErrors, asked, unknown, notRun, breaker, queued, storeClock, adjustment,
-		storeError, clamped, storeSteps, storeStep, adopted, syncCalls, syncFailed, syncKeys, syncEvery}
+		storeError, clamped, storeSteps, storeStep, adopted, syncCalls, syncFailed, syncAtCap, syncKeys, syncEvery}
 )
 
 func (s *Shared) collect(out chan<- prometheus.Metric) {
@@ -72,6 +74,7 @@ func (s *Shared) collect(out chan<- prometheus.Metric) {
 		y := &s.Sync[i]
 		syncCalls.emit(out, float64(y.Calls), s.Name, y.Mode)
 		syncFailed.emit(out, float64(y.Failed), s.Name, y.Mode)
+		syncAtCap.emit(out, float64(y.RefusedAtCap), s.Name, y.Mode)
 		syncKeys.emit(out, float64(y.Keys), s.Name, y.Mode)
 		syncEvery.emit(out, y.Interval.Seconds(), s.Name, y.Mode)
 	}
