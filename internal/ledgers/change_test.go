@@ -3,6 +3,7 @@ package ledgers_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -62,6 +63,12 @@ func TestPlansChange(t *testing.T) {
 
 // What a store will never take is forgotten, not repeated for ever, and does not hold up the end.
 func TestAStoreThatMovedOn(t *testing.T) {
+	for _, why := range []error{escapement.ErrRequest, escapement.ErrCost} {
+		t.Run(why.Error(), func(t *testing.T) { neverTaken(t, why) })
+	}
+}
+
+func neverTaken(t *testing.T, why error) {
 	l := escapement.Limit{Name: "moved", Algorithm: escapement.FixedWindow, Rate: escapement.PerMinute(10), Sync: 200 * time.Millisecond}
 	both(t, l, lease.Options{}, func(t *testing.T, b *backend, s store, p *escapement.Plan) {
 		for _, k := range []string{"a", "b", "c"} {
@@ -70,7 +77,7 @@ func TestAStoreThatMovedOn(t *testing.T) {
 			}
 		}
 		b.mu.Lock()
-		b.moved = true
+		b.refuses = fmt.Errorf("%w: other windows", why)
 		b.mu.Unlock()
 		time.Sleep(400 * time.Millisecond) // a tick
 		b.counts()

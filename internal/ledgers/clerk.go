@@ -227,7 +227,7 @@ func (s *Store[L, M, R, P]) exchange(ctx context.Context, batch []message[L, M])
 			if i == 0 {
 				s.learn(now, e)
 			}
-		} else if errors.Is(r.Err, escapement.ErrRequest) {
+		} else if errors.Is(r.Err, escapement.ErrRequest) || errors.Is(r.Err, escapement.ErrCost) {
 			s.forget(e, now)
 		} else {
 			P(&e.ledger).Failed(now)

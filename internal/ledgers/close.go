@@ -18,6 +18,9 @@ func (s *Store[L, M, R, P]) Close(ctx context.Context) (err error) {
 	return err
 }
 
+// leavePause is how long ledgers that were not answered wait before they say it again.
+const leavePause = 50 * time.Millisecond
+
 func (s *Store[L, M, R, P]) close(ctx context.Context) error {
 	close(s.quit)
 	<-s.done
@@ -29,37 +32,36 @@ func (s *Store[L, M, R, P]) close(ctx context.Context) error {
 		if len(list) == 0 {
 			return nil
 		}
-		pause := 50 * time.Millisecond
 		if len(unsaid) == 0 {
-			pause = 0
+			continue
 		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %d keys could not say what they hold or counted: %w", escapement.ErrStoreUnavailable, len(list), context.Cause(ctx))
-		case <-time.After(pause):
+		case <-time.After(leavePause):
 		}
 	}
 }
 
-// shut ends the use of all ledgers, and returns them.
+// shut ends the use of all ledgers, and returns them. The clerk has ended.
 func (s *Store[L, M, R, P]) shut() (list []*entry[L]) {
+	seen := map[*entry[L]]bool{}
+	note := func(e *entry[L]) { // its shard is locked
+		if e == nil || seen[e] {
+			return
+		}
+		seen[e] = true
+		for _, w := range e.waiters {
+			w.waits, w.err = false, errClosed
+			w.tell()
+		}
+		e.waiters = nil
+		list = append(list, e)
+	}
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.mu.Lock()
 		sh.closed = true
-		seen := map[*entry[L]]bool{}
-		note := func(e *entry[L]) {
-			if e == nil || seen[e] {
-				return
-			}
-			seen[e] = true
-			for _, w := range e.waiters {
-				w.waits, w.err = false, errClosed
-				w.again <- struct{}{}
-			}
-			e.waiters = nil
-			list = append(list, e)
-		}
 		for _, slot := range sh.slots {
 			note(slot.e)
 		}
@@ -67,6 +69,12 @@ func (s *Store[L, M, R, P]) shut() (list []*entry[L]) {
 			note(a.e)
 		}
 		sh.slots, sh.due, sh.used = nil, nil, 0
+		sh.mu.Unlock()
+	}
+	for _, a := range s.clerk.due { // and of those that the clerk had taken
+		sh := s.shard(a.e.hash)
+		sh.mu.Lock()
+		note(a.e)
 		sh.mu.Unlock()
 	}
 	s.keys.Store(0)

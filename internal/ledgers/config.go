@@ -22,7 +22,7 @@ type Options struct {
 	// MaxKeys caps the keys in memory; a claim of a new key is then not decided, and the
 	// error wraps escapement.ErrFull. Zero means DefaultMaxKeys.
 	MaxKeys int
-	// MaxWait is how long a request may wait for the store, in all. Zero means 20 ms. If
+	// MaxWait is how long a claim may wait for the store, in all. Zero means 20 ms. If
 	// answers take longer under load the store works for requests that have given up: give
 	// it the time that the store has for a decision.
 	MaxWait time.Duration

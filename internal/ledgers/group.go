@@ -105,7 +105,7 @@ func (s *Store[L, M, R, P]) finish(ctx context.Context, g *group, a *escapement.
 	a.Outcome = escapement.Decided
 	if !a.Admitted {
 		s.undoAll(g)
-		s.lookUp(ctx, g)
+		s.lookUp(g)
 	}
 	a.Parts = append(a.Parts, g.parts...)
 }
@@ -121,14 +121,14 @@ func (s *Store[L, M, R, P]) undoAll(g *group) {
 
 // lookUp says of the claims of a refused request how they stand, as far as that can be
 // known without a store; nothing is taken.
-func (s *Store[L, M, R, P]) lookUp(ctx context.Context, g *group) {
+func (s *Store[L, M, R, P]) lookUp(g *group) {
 	for i := range g.claims {
 		c := &g.claims[i]
 		switch {
 		case s.owns(c.Plan) && g.asked[i] && !g.parts[i].Allowed:
 		case s.owns(c.Plan):
 			l := s.limitOf(c.Plan)
-			g.parts[i] = s.stands(l, s.hash(l, c.Key), l.ruling(c.Plan), c.Key)
+			g.parts[i] = s.stands(l, s.hash(l, c.Key), l.ruling(c.Plan))
 		case g.parts[i].Plan() == nil:
 			g.parts[i] = escapement.Decision{Allowed: true} // not asked: nothing is known
 		}

@@ -131,8 +131,8 @@ func (c *counters) end(keys, known int) {
 	c.unknown.Add(int64(keys - known))
 }
 
-// cost is what a key costs, in nanoseconds: an average of what was measured lately, and
-// the client's part. The clerk asks.
+// cost takes in what was measured lately, and is what a key costs, in nanoseconds: an
+// average of that, and the client's part. The clerk asks.
 func (c *counters) cost() int64 {
 	busy, syncs := c.busy.Load(), c.syncs.Load()
 	if n := syncs - c.lastSyncs; n >= CallKeys {
@@ -144,5 +144,10 @@ func (c *counters) cost() int64 {
 		}
 		c.perKey.Store((3*was + measured) / 4)
 	}
+	return c.reckoned()
+}
+
+// reckoned is what a key is taken to cost at present.
+func (c *counters) reckoned() int64 {
 	return min(dearest, max(keyCost, clientCost+c.perKey.Load()))
 }

@@ -72,7 +72,7 @@ func (s *Store[L, M, R, P]) note(l *limit, now algo.Mono, f Figures) {
 func (s *Store[L, M, R, P]) Snapshot() Snapshot {
 	c := &s.calls
 	v := Snapshot{Busy: time.Duration(c.busy.Load()), Keys: s.keys.Load(), Syncing: s.ticking.Load(), Calls: c.calls.Load(), FailedCalls: c.failed.Load(),
-		Syncs: c.syncs.Load(), Unanswered: c.unknown.Load(), KeyCost: min(dearest, max(keyCost, clientCost+c.perKey.Load()))}
+		Syncs: c.syncs.Load(), Unanswered: c.unknown.Load(), KeyCost: c.reckoned()}
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.mu.Lock()

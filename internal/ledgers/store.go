@@ -101,7 +101,7 @@ func (s *Store[L, M, R, P]) open(sh *shard[L], l *limit, hash uint64, p *escapem
 	}
 	if s.keys.Add(1) > int64(s.cfg.MaxKeys) {
 		s.keys.Add(-1)
-		if !s.reclaim(sh) {
+		if !s.reclaim(sh, hash) {
 			sh.full++
 			return nil, l.full
 		}
@@ -136,10 +136,14 @@ func (s *Store[L, M, R, P]) make(l *limit, hash uint64, p *escapement.Plan, key 
 	return e
 }
 
-// reclaim drops one key of the shard that is silent.
-func (s *Store[L, M, R, P]) reclaim(sh *shard[L]) bool {
-	for i := range sh.slots {
-		if e := sh.slots[i].e; e != nil && s.silent(e) {
+// reclaimLook is how many places of a shard are searched for a silent key: what a claim
+// costs is bounded however full the table is. The sweep finds the others.
+const reclaimLook = 64
+
+// reclaim drops one key of the shard that is silent, near the place of a hash.
+func (s *Store[L, M, R, P]) reclaim(sh *shard[L], hash uint64) bool {
+	for i := range min(reclaimLook, len(sh.slots)) {
+		if e := sh.slots[(sh.home(hash)+i)&(len(sh.slots)-1)].e; e != nil && s.silent(e) {
 			s.drop(sh, e)
 			return true
 		}

@@ -26,11 +26,9 @@ type backend struct {
 	calls   int
 	keys    int
 	largest int
-	moved   bool                    // the limit has other windows here by now
+	refuses error                   // what every call is told
 	sent    map[string][]algo.Store // by key
 }
-
-var errMoved = fmt.Errorf("%w: other windows", escapement.ErrRequest)
 
 func newBackend() *backend {
 	return &backend{offset: 20_000*24*time.Hour - time.Duration(clock.Mono()), fixed: map[string]*algo.FixedLease{}, delayed: map[string]*algo.Delayed{}}
@@ -51,8 +49,8 @@ func (b *backend) Lend(_ context.Context, loans []escapement.Loan, answers []esc
 	defer b.mu.Unlock()
 	b.note(len(loans))
 	for i := range loans {
-		if b.moved {
-			answers[i] = escapement.Granted{Err: errMoved}
+		if b.refuses != nil {
+			answers[i] = escapement.Granted{Err: b.refuses}
 			continue
 		}
 		l, _ := loans[i].Plan.Lease()
@@ -74,8 +72,8 @@ func (b *backend) Collect(_ context.Context, reports []escapement.Report, answer
 	defer b.mu.Unlock()
 	b.note(len(reports))
 	for i := range reports {
-		if b.moved {
-			answers[i] = escapement.Reported{Err: errMoved}
+		if b.refuses != nil {
+			answers[i] = escapement.Reported{Err: b.refuses}
 			continue
 		}
 		name := reports[i].Plan.Limit().Name + "/" + reports[i].Key

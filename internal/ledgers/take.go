@@ -234,7 +234,7 @@ func (s *Store[L, M, R, P]) nothing(l *limit, h uint64, p *escapement.Plan, now 
 }
 
 // stands is what a ledger knows of a key, without anything being taken.
-func (s *Store[L, M, R, P]) stands(l *limit, h uint64, p *escapement.Plan, key string) escapement.Decision {
+func (s *Store[L, M, R, P]) stands(l *limit, h uint64, p *escapement.Plan) escapement.Decision {
 	sh := s.shard(h)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()

@@ -21,6 +21,15 @@ type waiter struct {
 	err      error
 }
 
+// tell wakes whoever waits. It never blocks: the caller holds the lock that the other one
+// may be waiting for.
+func (w *waiter) tell() {
+	select {
+	case w.again <- struct{}{}:
+	default:
+	}
+}
+
 // admit asks the ledger about a request. One that waits is put on the list.
 func (s *Store[L, M, R, P]) admit(sh *shard[L], e *entry[L], w *waiter, now algo.Mono) {
 	a := P(&e.ledger).Admit(now, &w.request)
@@ -91,10 +100,7 @@ func (s *Store[L, M, R, P]) answer(sh *shard[L], e *entry[L], now algo.Mono) {
 	e.waiters = nil
 	for _, w := range again {
 		s.admit(sh, e, w, now)
-		select {
-		case w.again <- struct{}{}:
-		default:
-		}
+		w.tell()
 	}
 }
 
