@@ -32,18 +32,24 @@ func (l *Ledger) Usable(now algo.Mono) int64 {
 
 // Charge counts units that were spent already, whatever is left: at an instant, or now if
 // that is zero. What was spent in a fixed window that is over, or before the window before
-// a sliding one, is dropped; so is everything before the first reply. It returns what is
-// counted, and in which window.
+// a sliding one, is dropped; so is everything before the first reply, and what would make
+// the units that are not reported yet reach 2^53. It returns what is counted, and in which
+// window.
 func (l *Ledger) Charge(now algo.Mono, units int64, at algo.Store) (window algo.Store, counted int64) {
 	l.current(now)
 	if window = l.of(at); !l.told || window < l.window && !l.sliding || window+algo.Store(l.per) < l.window {
 		return 0, 0
 	}
+	waiting := int64(0)
+	for i := range l.pending {
+		waiting += l.pending[i].Units
+	}
+	units = min(units, max(0, algo.MaxInt-max(waiting, l.own)))
 	l.asked = true
 	l.arm(now)
 	if window == l.window {
 		l.enter(units)
-	} else {
+	} else if units > 0 {
 		l.pending = add(l.pending, window, units)
 	}
 	return window, units

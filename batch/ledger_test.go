@@ -314,3 +314,23 @@ func BenchmarkAdmit(b *testing.B) {
 		}
 	}
 }
+
+// What is charged is bounded, however much it is, so that it can be reported.
+func TestChargesAreBounded(t *testing.T) {
+	f := newFleet(t, 1, algo.Params{Algorithm: algo.FixedWindow, Count: 10, Per: 60_000_000})
+	f.take(0, 0, 1)
+	for range 2000 {
+		f.l[0].Charge(rtt, algo.MaxInt, 0)
+	}
+	if a := f.take(0, rtt, 1); a.Verdict == Admitted || f.l[0].Remaining() != 0 {
+		t.Errorf("%v is left after that much was spent: %+v", f.l[0].Remaining(), a)
+	}
+	m, send := f.l[0].Poll(200 * millisecond)
+	total := int64(0)
+	for _, p := range m.Parts {
+		total += p.Units
+	}
+	if !send || total != algo.MaxInt {
+		t.Errorf("reported %d units, %v", total, send)
+	}
+}

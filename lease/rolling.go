@@ -17,11 +17,11 @@ type rolling struct {
 	upto, carry  int64
 }
 
-// add counts units at a bucket; the latest buckets stand last.
+// add counts units at a bucket, up to MaxInt; the latest buckets stand last.
 func add(list []algo.Amount, bucket, units int64) []algo.Amount {
 	for i := len(list) - 1; i >= 0; i-- {
 		if list[i].Bucket == bucket {
-			list[i].Units += units
+			list[i].Units = min(algo.MaxInt, list[i].Units+units)
 			return list
 		}
 	}
