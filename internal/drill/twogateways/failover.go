@@ -83,7 +83,10 @@ type record struct {
 // record reads the record of the limit. Of a rolling window it is of no use.
 func (s *stage) record(ctx context.Context, server *redisserver.Server) (record, error) {
 	got, err := server.Do(ctx, "GET", "esc:{0:}"+limitName)
-	if err != nil || len(got) == 0 {
+	if err == nil && len(got) == 0 {
+		err = errNothing
+	}
+	if err != nil {
 		return record{}, fmt.Errorf("drill: the record of the limit: %w", err)
 	}
 	if s.rolls() {

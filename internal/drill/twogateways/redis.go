@@ -2,6 +2,7 @@ package twogateways
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -18,6 +19,9 @@ type meter struct {
 // calls are scripts that were run: all, and those by which the line is kept.
 type calls struct{ scripts, keeping int }
 
+// errNothing is an answer without a word in it.
+var errNothing = errors.New("redis answers nothing")
+
 var statLine = regexp.MustCompile(`(?m)^cmdstat_(evalsha|eval|zcard):calls=(\d+)`)
 
 // read is what was run since the first server started.
@@ -25,7 +29,10 @@ func (m *meter) read(ctx context.Context) (calls, error) {
 	sum := m.before
 	for _, s := range m.servers {
 		info, err := s.Do(ctx, "INFO", "commandstats")
-		if err != nil || len(info) == 0 {
+		if err == nil && len(info) == 0 {
+			err = errNothing
+		}
+		if err != nil {
 			return sum, fmt.Errorf("drill: what Redis ran: %w", err)
 		}
 		c := parseCalls(info[0])
