@@ -102,8 +102,12 @@ func verdictOf(c *escapement.Claim, d *escapement.Decision) int {
 
 // of is what counts the limit of a name.
 func (o *Observer) of(name string) *counts {
-	if l := (*o.limits.Load())[name]; l != nil {
+	known := *o.limits.Load()
+	if l := known[name]; l != nil {
 		return l
+	}
+	if len(known) >= MaxLimits {
+		return o.others
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
