@@ -2,6 +2,7 @@ package twogateways
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"regexp"
@@ -80,9 +81,12 @@ type record struct {
 	any         bool
 }
 
+// recordKey is where the record of the limit is: of one key, which is empty.
+const recordKey = "esc:{0:}" + limitName
+
 // record reads the record of the limit. Of a rolling window it is of no use.
 func (s *stage) record(ctx context.Context, server *redisserver.Server) (record, error) {
-	got, err := server.Do(ctx, "GET", "esc:{0:}"+limitName)
+	got, err := server.Do(ctx, "GET", recordKey)
 	if err == nil && len(got) == 0 {
 		err = errNothing
 	}
@@ -99,11 +103,16 @@ func (s *stage) record(ctx context.Context, server *redisserver.Server) (record,
 	return r, nil
 }
 
-var (
-	recordLine = regexp.MustCompile(`^1 (\d+) (\d+) [^\n]*[fus] \d`)
-	leaseLine  = regexp.MustCompile(`(?m)^L(?: \d+){8} (\d+)`)
+var recordLine = regexp.MustCompile(`^1 (\d+) (\d+) [^\n]*[fus] \d`)
+
+// What is lent of a window stands in the record's second line: an M and ten words, the last
+// of which is what is lent of the next window.
+const (
+	lentMark  = "M"
+	lentWords = 10
 )
 
+// parseRecord reads the record of a fixed or a sliding window.
 func parseRecord(text string) (r record, ok bool) {
 	m := recordLine.FindStringSubmatch(text)
 	if m == nil {
@@ -112,8 +121,12 @@ func parseRecord(text string) (r record, ok bool) {
 	start, err := strconv.ParseInt(m[1], 10, 64)
 	units, err2 := strconv.ParseInt(m[2], 10, 64)
 	r = record{start: algo.Store(start), units: units, any: true}
-	if m = leaseLine.FindStringSubmatch(text); m != nil {
-		r.next, _ = strconv.ParseInt(m[1], 10, 64) // as the pattern has it
+	_, rest, _ := strings.Cut(text, "\n")
+	if lent, found := strings.CutPrefix(rest, lentMark); found {
+		if len(lent) < 8*lentWords {
+			return r, false
+		}
+		r.next = int64(binary.LittleEndian.Uint64([]byte(lent[8*(lentWords-1):])))
 	}
 	return r, err == nil && err2 == nil
 }
