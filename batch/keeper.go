@@ -99,5 +99,5 @@ func (k *keeper) Verdict(core *algo.Plan, now algo.Mono, s ledgers.Said) algo.Ve
 	if !k.sliding && now < k.ends && s.Units <= k.count {
 		wait = 0 // until the window ends
 	}
-	return core.Told(algo.Told{Admitted: s.Admitted, None: s.None, Now: at, Start: start, Units: s.Units, Remaining: k.Remaining(), Wait: wait})
+	return core.Told(algo.Told{Admitted: s.Admitted, None: s.None, Now: at, Start: start, Units: s.Units, Remaining: s.Left(k.Remaining()), Wait: wait})
 }

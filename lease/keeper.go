@@ -129,7 +129,7 @@ func (k *keeper) Verdict(core *algo.Plan, now algo.Mono, s ledgers.Said) algo.Ve
 			at = min(max(at, start), start+algo.Store(p.Per)-1)
 		}
 		return core.Told(algo.Told{Admitted: s.Admitted, None: s.None, Now: at, Start: at - at%algo.Store(p.Per),
-			Units: s.Units, Remaining: k.Remaining(), Wait: s.Wait})
+			Units: s.Units, Remaining: s.Left(k.Remaining()), Wait: s.Wait})
 	}
 	bucket := int64(at) / int64(p.Width)
 	if s.Admitted && !s.None {
@@ -138,9 +138,9 @@ func (k *keeper) Verdict(core *algo.Plan, now algo.Mono, s ledgers.Said) algo.Ve
 		}
 	}
 	if p.IsBucket() {
-		return core.Told(algo.Told{Admitted: s.Admitted, None: s.None, Now: at, Units: s.Units, Remaining: k.Remaining(), Wait: s.Wait})
+		return core.Told(algo.Told{Admitted: s.Admitted, None: s.None, Now: at, Units: s.Units, Remaining: s.Left(k.Remaining()), Wait: s.Wait})
 	}
-	r := algo.Rolled{Admitted: s.Admitted, None: s.None, Now: at, Units: s.Units, InUse: max(0, p.Count-k.Remaining()), Wait: s.Wait}
+	r := algo.Rolled{Admitted: s.Admitted, None: s.None, Now: at, Units: s.Units, InUse: max(0, p.Count-s.Left(k.Remaining())), Wait: s.Wait}
 	if r.InUse > 0 {
 		r.Free = algo.Store(bucket+p.Buckets+1) * algo.Store(p.Width)
 	}

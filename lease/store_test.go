@@ -174,3 +174,35 @@ func TestStoreAllocates(t *testing.T) {
 		}
 	}
 }
+
+// A refused claim is not told of room for what it asked, though the store may have some
+// that is not at hand.
+func TestStoreRefusalHasNoRoom(t *testing.T) {
+	bucket := escapement.Limit{Name: "bucket", Rate: escapement.Rate{Count: 10, Per: 2 * time.Second}, Sync: 200 * time.Millisecond}
+	for _, l := range []escapement.Limit{fixedLimit(10, 2*time.Second, 200*time.Millisecond), rollingLimit(10, 2*time.Second, 200*time.Millisecond), bucket} {
+		t.Run(l.Name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := open(t, newBank(1), Options{})
+				p := compile(t, l)
+				refused := 0
+				for i := range 600 {
+					cost := int64(1 + i%3)
+					d, err := s.TakeOne(t.Context(), p, "k", cost)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if !d.Allowed {
+						refused++
+						if d.Remaining() >= cost {
+							t.Fatalf("take %d: %d refused, and %d remain", i, cost, d.Remaining())
+						}
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
+				if refused < 400 {
+					t.Errorf("%d of 600 were refused", refused)
+				}
+			})
+		})
+	}
+}

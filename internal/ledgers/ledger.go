@@ -46,6 +46,16 @@ type Said struct {
 	Wait     algo.Span
 }
 
+// Left is what a decision tells to be left of so many units. Where a refused claim found
+// nothing at hand although the store has some, it is less than what was refused: a client
+// that is told of room for its request comes again at once.
+func (s Said) Left(units int64) int64 {
+	if s.Admitted {
+		return units
+	}
+	return min(units, max(0, s.Units-1))
+}
+
 // Setting is when a ledger syncs and who it speaks for.
 type Setting struct {
 	Instance int64
