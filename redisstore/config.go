@@ -39,7 +39,7 @@ type Config struct {
 	Deadline     time.Duration // of a decision: 50 ms, and never beyond the caller's own
 	ExpiryMargin time.Duration // how long a record outlives its use: 1 h. A step of the store's clock beyond it forgets
 	Connections  int           // per primary: 1; at most 8, rounded up to a power of two
-	Queue        int           // decisions that may wait to be sent, per primary: 4096
+	Queue        int           // decisions that may wait to be sent, per primary: 4096; a longer list of one Decide only if none waits
 
 	Logger   *slog.Logger // nil: silent
 	Observer Observer     // nil: nobody

@@ -38,6 +38,9 @@ var refusals = []string{
 
 // outcome says what is known of a call that failed.
 func outcome(err error) escapement.Outcome {
+	if unsent(err) {
+		return escapement.NotRun
+	}
 	var dial *net.OpError
 	if re, ok := rueidis.IsRedisErr(err); ok {
 		if refused(re.Error()) {
@@ -55,6 +58,9 @@ func outcome(err error) escapement.Outcome {
 	// Whether a connection was cut before or after the script ran cannot be told.
 	return escapement.Unknown
 }
+
+// unsent reports whether a call was not made because nothing bounds its instant.
+func unsent(err error) bool { return errors.Is(err, errNoLine) || errors.Is(err, errBounds) }
 
 // refused reports whether an error of the server proves that nothing was charged.
 func refused(text string) bool {

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -80,7 +79,7 @@ func (s *shard) submit(t ...*ticket) error {
 		s.mu.Unlock()
 		s.dropped.Add(uint64(len(t)))
 		return errBreaker
-	case len(s.queue)-s.head+len(t) > s.store.cfg.Queue:
+	case len(s.queue) > s.head && len(s.queue)-s.head+len(t) > s.store.cfg.Queue: // into an empty one any list goes
 		s.mu.Unlock()
 		s.dropped.Add(uint64(len(t)))
 		return errFull
@@ -160,9 +159,6 @@ func (s *shard) serve(batch []*ticket) {
 	}
 	if err != nil {
 		what := outcome(err)
-		if errors.Is(err, errNoLine) || errors.Is(err, errBounds) {
-			what = escapement.NotRun
-		}
 		for _, t := range batch {
 			t.err, t.outcome = err, what
 			t.done <- struct{}{}
@@ -318,7 +314,7 @@ func (s *shard) result(err error) {
 		return
 	}
 	s.failed.Add(1)
-	if faulty(err) && !errors.Is(err, errNoLine) && !errors.Is(err, errBounds) {
+	if faulty(err) && !unsent(err) {
 		s.fault(err)
 	}
 }

@@ -110,6 +110,23 @@ func TestRequestIsAllOrNothing(t *testing.T) {
 	}
 }
 
+// A list longer than the queue is decided where nothing waits.
+func TestAListLongerThanTheQueue(t *testing.T) {
+	srv := redistest.Start(t, redistest.Options{})
+	s := open(t, Config{Addrs: []string{srv.Addr()}, Queue: 2})
+	p := plan(t, perHour("login", 10))
+	requests, answers := make([]escapement.Request, 5), make([]escapement.Answer, 5)
+	for i := range requests {
+		requests[i].Claims = []escapement.Claim{{Plan: p, Key: "alice", Cost: 1}}
+	}
+	s.Decide(t.Context(), requests, answers)
+	for i := range answers {
+		if !answers[i].Admitted {
+			t.Errorf("request %d: %+v", i, answers[i])
+		}
+	}
+}
+
 func TestForgottenScriptsAreSentAgain(t *testing.T) {
 	srv := redistest.Start(t, redistest.Options{})
 	s := open(t, Config{Addrs: []string{srv.Addr()}})

@@ -239,9 +239,6 @@ func (s *shard) sync(c *syncCall) {
 	}
 	if c.err != nil {
 		c.outcome = outcome(c.err)
-		if errors.Is(c.err, errNoLine) || errors.Is(c.err, errBounds) {
-			c.outcome = escapement.NotRun
-		}
 	}
 	if c.err == nil && len(c.words) < 2 {
 		c.err, c.outcome = errShort, escapement.Unknown
