@@ -7,7 +7,7 @@ SUM = go tool -modfile=tools/gotestsum/go.mod gotestsum --format pkgname-and-tes
 # Packages whose goroutines meet; the rest is pure and not worth the race detector's time.
 RACE = . ./clock/... ./memstore/... ./httplimit/... ./httpretry/... ./grpcretry/... ./promlimit/... ./internal/retry/... ./internal/gateway/...
 
-.PHONY: help run test unit race check model bench lint need endtoend redis-versions
+.PHONY: help run test unit race check model bench lint need endtoend redis-versions figures
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -39,6 +39,10 @@ need:
 # make model     5 million random steps per algorithm against the exact model
 model:
 	go test ./algo -run TestModel -count=1 -timeout 2h -v -steps 5000000
+
+# make figures   what sharing a limit costs in simulated worlds, target beside measured
+figures:
+	@go test ./internal/sim -count=1 -v | awk '/target/ {sub(/^ *[a-z_]+\.go:[0-9]+: /, ""); print} /^(---|===) *FAIL|^FAIL/ {print; bad=1} END {exit bad}'
 
 # make bench     our limiters beside others and beside the floor
 bench:
