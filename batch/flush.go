@@ -1,6 +1,9 @@
 package batch
 
-import "github.com/escapement-io/escapement/algo"
+import (
+	"github.com/escapement-io/escapement/algo"
+	"github.com/escapement-io/escapement/internal/ledgers"
+)
 
 // arm starts the ticks with the first request after a silence.
 func (l *Ledger) arm(now algo.Mono) {
@@ -11,11 +14,7 @@ func (l *Ledger) arm(now algo.Mono) {
 
 // nextTick is the first instant after now that has the ledger's phase.
 func (l *Ledger) nextTick(now algo.Mono) algo.Mono {
-	since := (now - l.cfg.Phase) % l.interval
-	if since < 0 {
-		since += l.interval
-	}
-	return now + l.interval - since
+	return ledgers.NextTick(now, l.cfg.Phase, l.interval)
 }
 
 // Next is when Poll has something to do; false while the key is silent.
@@ -114,10 +113,7 @@ func units(parts []algo.Spent, window algo.Store) (n int64) {
 func (l *Ledger) Failed(now algo.Mono) {
 	l.inFlight = false
 	l.failures++
-	if l.failures > 1 {
-		pause := min(100*millisecond<<min(l.failures-2, 4), 1000*millisecond)
-		// Instances whose store comes back do not all return at once.
-		spread := (uint64(l.cfg.Phase)*2654435761 + uint64(l.failures)*40503) % 500
-		l.retryAt = now + pause/4*3 + pause*algo.Mono(spread)/1000
+	if pause := ledgers.Pause(l.failures, l.cfg.Phase); pause > 0 {
+		l.retryAt = now + pause
 	}
 }

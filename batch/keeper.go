@@ -72,8 +72,8 @@ func (k *keeper) Leave(now algo.Mono) (algo.Flush, bool) {
 
 // Figures implements ledgers.Ledger.
 func (k *keeper) Figures() ledgers.Figures {
-	f := ledgers.Figures{Count: k.count, Used: k.used, Unseen: k.unseen, Late: k.late - k.reported}
-	k.reported = k.late
+	f := ledgers.Figures{Count: k.count, Used: k.used, Unseen: k.unseen, Late: k.late}
+	k.late = 0
 	return f
 }
 

@@ -49,10 +49,9 @@ type Ledger struct {
 	sliding bool
 	asks    bool // at the end of a window where the next one lies is the store's to say: first use, calendars
 
-	line     algo.Mapping
-	sent     algo.Mono
-	unseen   int64 // by others, between the last two replies
-	reported int64 // of late, what Figures told already
+	line   algo.Mapping
+	sent   algo.Mono
+	unseen int64 // by others, between the last two replies
 
 	told   bool       // by the store, ever
 	window algo.Store // the start of the window this ledger is in
@@ -66,7 +65,7 @@ type Ledger struct {
 	flush    algo.Flush   // the last one made
 	unknown  bool         // it is not answered yet
 	inFlight bool
-	late     int64
+	late     int64 // units that came after their window, until Figures asks
 
 	interval algo.Mono
 	tickAt   algo.Mono
@@ -210,9 +209,6 @@ func (l *Ledger) fresh(before int64) int64 {
 
 // Remaining is the last known global figure less what was admitted here since.
 func (l *Ledger) Remaining() int64 { return max(0, l.left-l.since) }
-
-// Late is how many units were reported after their window had ended.
-func (l *Ledger) Late() int64 { return l.late }
 
 // Idle reports whether the ledger may be dropped: it has nothing to report.
 func (l *Ledger) Idle() bool { return !l.ticking && !l.inFlight && !l.unknown && len(l.pending) == 0 }

@@ -28,8 +28,8 @@ type Snapshot = ledgers.Snapshot
 //
 // In a request of several claims those of delayed limits are asked first, in order, and
 // what they counted is undone if another one refuses; the part of a claim that was not
-// asked then has no plan. A Refund undoes what is not
-// reported yet; a Charge counts whatever is left.
+// asked then has no plan. A Refund undoes what is not reported yet; a Charge counts
+// whatever is left.
 type Store struct {
 	s *ledgers.Store[keeper, algo.Flush, algo.Flushed, *keeper]
 }

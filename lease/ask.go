@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/escapement-io/escapement/algo"
+	"github.com/escapement-io/escapement/internal/ledgers"
 )
 
 // ask says what the instance has, wants, and gives back until the next tick and the round
@@ -135,11 +136,8 @@ func (l *Ledger) Absorb(now algo.Mono, g *algo.Grant) {
 func (l *Ledger) Failed(now algo.Mono) {
 	l.inFlight = false
 	l.failures++
-	if l.failures > 1 {
-		pause := min(100*millisecond<<min(l.failures-2, 4), 1000*millisecond)
-		// Instances whose store comes back do not all return at once.
-		spread := (uint64(l.cfg.Phase)*2654435761 + uint64(l.failures)*40503) % 500
-		l.retryAt = now + pause/4*3 + pause*algo.Mono(spread)/1000
+	if pause := ledgers.Pause(int(l.failures), l.cfg.Phase); pause > 0 {
+		l.retryAt = now + pause
 	}
 }
 

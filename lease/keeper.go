@@ -63,7 +63,7 @@ func (k *keeper) Charge(now algo.Mono, units int64, at algo.Store) (stamp, charg
 		}
 	}
 	if charged < units {
-		if s, ok := k.SpendAlone(now, units-charged); ok {
+		if s, ok := k.spendAlone(now, units-charged); ok {
 			stamp, charged = s, units
 		}
 	}

@@ -1,6 +1,9 @@
 package lease
 
-import "github.com/escapement-io/escapement/algo"
+import (
+	"github.com/escapement-io/escapement/algo"
+	"github.com/escapement-io/escapement/internal/ledgers"
+)
 
 // Config describes a ledger.
 type Config struct {
@@ -225,11 +228,7 @@ func (l *Ledger) arm(now algo.Mono) {
 
 // nextTick is the first instant after now that has the ledger's phase.
 func (l *Ledger) nextTick(now algo.Mono) algo.Mono {
-	since := (now - l.cfg.Phase) % l.interval
-	if since < 0 {
-		since += l.interval
-	}
-	return now + l.interval - since
+	return ledgers.NextTick(now, l.cfg.Phase, l.interval)
 }
 
 // Next is when Poll has something to do; false while the key is silent.

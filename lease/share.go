@@ -13,9 +13,9 @@ import (
 //
 // What was used so is reported with the first ask after one that was answered: an ask is
 // never repeated, so that what it reports cannot count twice, and while none is answered
-// none reports. If that ask is lost the report is as well. So for a window and an interval after the store is back
-// the ledger asks for no more than its part: then the parts hold without the report, and it
-// matters only to those who have none.
+// none reports. If that ask is lost the report is as well. So for a window and an interval
+// after the store is back the ledger asks for no more than its part: then the parts hold
+// without the report, and it matters only to those who have none.
 type share struct {
 	part int64         // of the demand, in millionths; 0 if it is not known
 	keep algo.Mono     // until then no more than the part is asked for
@@ -106,9 +106,9 @@ func (l *Ledger) alone(now algo.Mono, cost int64) Answer {
 	return Answer{Verdict: Refused, RetryAfter: l.retryAfter(now, cost), Fallback: true}
 }
 
-// SpendAlone counts units that were used while the store does not answer, above the part
+// spendAlone counts units that were used while the store does not answer, above the part
 // too; false if it answers, or there is nothing to go on with.
-func (l *Ledger) SpendAlone(now algo.Mono, units int64) (stamp int64, ok bool) {
+func (l *Ledger) spendAlone(now algo.Mono, units int64) (stamp int64, ok bool) {
 	stamp, known := l.stampOf(now)
 	if l.failures == 0 || !known || !l.shares() {
 		return 0, false

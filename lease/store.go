@@ -27,9 +27,9 @@ type Snapshot = ledgers.Snapshot
 //
 // In a request of several claims those of leases are asked first, in order, and put back
 // what they gave if another one refuses; the part of a claim that was not asked then has
-// no plan. A Refund gives back as long as its window lasts,
-// of a rolling window until the use is reported. A Charge takes what is held, and the rest
-// at the lender if it has it; TakeUpTo takes what is held.
+// no plan. A Refund gives back as long as its window lasts, of a rolling window until the
+// use is reported. A Charge takes what is held, and the rest at the lender if it has it;
+// TakeUpTo takes what is held.
 type Store struct {
 	s *ledgers.Store[keeper, algo.Ask, algo.Grant, *keeper]
 }

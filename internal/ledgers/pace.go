@@ -51,6 +51,29 @@ func (s *Store[L, M, R, P]) learn(now algo.Mono, e *entry[L]) {
 
 const lineSlack = 2_000_000
 
+// NextTick is the first instant after now that has a phase.
+func NextTick(now, phase, interval algo.Mono) algo.Mono {
+	since := (now - phase) % interval
+	if since < 0 {
+		since += interval
+	}
+	return now + interval - since
+}
+
+const millisecond algo.Mono = 1_000_000
+
+// Pause is how long a ledger does not ask after so many failures in a row: 0 after the first
+// one, then 100 ms, then longer, up to 1 s, give or take a quarter: instances whose store
+// comes back do not all return at once.
+func Pause(failures int, phase algo.Mono) algo.Mono {
+	if failures < 2 {
+		return 0
+	}
+	pause := min(100*millisecond<<min(failures-2, 4), 1000*millisecond)
+	spread := (uint64(phase)*2654435761 + uint64(failures)*40503) % 500
+	return pause/4*3 + pause*algo.Mono(spread)/1000
+}
+
 const (
 	adjustEvery algo.Mono = 250_000_000
 	// budget is the part of a core that syncs may take, in thousandths.
