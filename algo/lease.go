@@ -62,7 +62,7 @@ func (p *Plan) Lease(interval Span) (Lease, error) {
 		return bad("count", "too large to be leased", fmt.Sprintf("use at most %d", int64(MaxLease)))
 	}
 	if interval < MinLeaseInterval || interval > longest {
-		return bad("interval", fmt.Sprintf("%d µs between syncs", interval), fmt.Sprintf("use %d to %d µs", MinLeaseInterval, longest))
+		return bad("interval", written(interval)+" between syncs", fmt.Sprintf("use %s to %s", written(MinLeaseInterval), written(longest)))
 	}
 	return l, nil
 }

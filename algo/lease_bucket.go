@@ -55,11 +55,11 @@ func (p *Plan) leaseBucket(interval Span) (Lease, error) {
 		l.Per = Span(ticks) * p.tick
 	}
 	if interval < MinLeaseInterval || interval > Span(MaxInstant) {
-		return bad("interval", fmt.Sprintf("%d µs between syncs", interval), fmt.Sprintf("use at least %d µs", MinLeaseInterval))
+		return bad("interval", written(interval)+" between syncs", "use at least "+written(MinLeaseInterval))
 	}
 	hi, lo := bits.Mul64(uint64(p.rate), uint64(interval))
 	if hi >= uint64(p.per) {
-		return bad("interval", fmt.Sprintf("%d µs between syncs", interval), "use a shorter one")
+		return bad("interval", written(interval)+" between syncs", "use a shorter one")
 	}
 	back, rest := bits.Div64(hi, lo, uint64(p.per))
 	if rest > 0 {
@@ -68,7 +68,7 @@ func (p *Plan) leaseBucket(interval Span) (Lease, error) {
 	if back > uint64(p.count) {
 		hint := fmt.Sprintf("use a burst of at least %d, and better of twice that", back)
 		if l.Per >= MinLeaseInterval {
-			hint += fmt.Sprintf(", or an interval of at most %d µs", min(interval-1, l.Per))
+			hint += ", or an interval of at most " + written(min(interval-1, l.Per))
 		}
 		return bad("burst", fmt.Sprintf("%d is less than what comes back between two syncs, which would be lost", p.count), hint)
 	}

@@ -38,9 +38,9 @@ func TestLeaseOfABucket(t *testing.T) {
 		text     string
 	}{
 		{Params{Count: 500, Per: 1_000_000, Burst: 99}, 200_000, "burst", "99 is less than what comes back between two syncs"},
-		{Params{Count: 500, Per: 1_000_000, Burst: 99}, 200_000, "burst", "use a burst of at least 100, and better of twice that, or an interval of at most 198000 µs"},
+		{Params{Count: 500, Per: 1_000_000, Burst: 99}, 200_000, "burst", "use a burst of at least 100, and better of twice that, or an interval of at most 198ms"},
 		{Params{Count: 500, Per: 1_000_000, Burst: 1}, 20_000, "burst", "use a burst of at least 10, and better of twice that"},
-		{Params{Count: 5, Per: 1_000_000}, 19_999, "interval", "use at least 20000 µs"},
+		{Params{Count: 5, Per: 1_000_000}, 19_999, "interval", "use at least 20ms"},
 		{Params{Count: 1 << 32, Per: 1 << 32}, 20_000, "burst", "use at most 4294967295"},
 		{Params{Algorithm: GCRA, Count: 3, Per: 1_000_000, Burst: 1}, 333_334, "burst", "at least 2"},
 		{Params{Algorithm: GCRA, Count: 3, Per: 1_000_000, Burst: 1}, 333_333, "", ""},

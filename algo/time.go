@@ -1,5 +1,7 @@
 package algo
 
+import "strconv"
+
 // The three kinds of time. They are types so that one cannot stand in for another:
 // only package clock reads clocks, and only a store's line dates shared state.
 
@@ -19,6 +21,17 @@ type Store int64
 
 // Span is microseconds between two instants of one line.
 type Span int64
+
+// written is a span as configurations have it, such as "250ms".
+func written(s Span) string {
+	switch {
+	case s%1_000_000 == 0:
+		return strconv.FormatInt(int64(s/1_000_000), 10) + "s"
+	case s%1000 == 0:
+		return strconv.FormatInt(int64(s/1000), 10) + "ms"
+	}
+	return strconv.FormatInt(int64(s), 10) + "µs"
+}
 
 // Never is the wait for something that no amount of waiting can bring. Waits longer than
 // MaxInstant, which no instant can end, are Never too.

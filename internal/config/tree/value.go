@@ -183,7 +183,7 @@ func oneOf(words []string) string {
 func (v Value) Duration(least, most time.Duration) (time.Duration, bool) {
 	const hint = "write a number and a unit, such as 250ms, 10s, 5m, 1h or 7d"
 	if v.Node.Kind == Number {
-		v.Fail(fmt.Sprintf("%s has no unit", v.Node.show()), fmt.Sprintf("write %ss for seconds", strings.TrimLeft(v.Node.show(), "+")))
+		v.Fail(fmt.Sprintf("%s has no unit", v.Node.show()), fmt.Sprintf("write %[1]ss for seconds, %[1]sms for milliseconds", strings.TrimLeft(v.Node.show(), "+")))
 		return 0, false
 	}
 	s, ok := v.Text()
