@@ -156,6 +156,11 @@ func TestScenarioMistakes(t *testing.T) {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
+	// A mistake that all runs share is told once.
+	mistyped := strings.Replace(good, "lease", "leas", 1) + "instance: 2\nruns: [{name: a}, {name: b}]\n"
+	if _, f := Parse("x", []byte(mistyped)); len(f) != 2 {
+		t.Errorf("%q: %v", mistyped, f)
+	}
 	s := calm(Leased, Fixed)
 	s.Load.Rate, s.For = 1e6, time.Minute
 	if _, err := s.Run(1); err == nil || !strings.Contains(err.Error(), "more than") {

@@ -60,7 +60,8 @@ func (r *Report) Text(w io.Writer) error {
 	}
 	_ = t.Flush() // into memory
 	b.WriteString("\nerror: mean window against the limit; over: the worst window of the store; any span: the worst span of one\n" +
-		"period; under: less than a limiter that knows all at once; calls: to the store, per instance\n")
+		"period; under: less than a limiter that knows all at once; calls: to the store, per instance; fairness: 1 if all\n" +
+		"instances admitted the same part of their requests; waited: requests that waited for a round trip\n")
 	for _, v := range r.Runs {
 		if v.Forgotten > 0 {
 			fmt.Fprintf(&b, "%s: failovers forgot %d units that had been handed out\n", v.Name, v.Forgotten)
