@@ -82,5 +82,5 @@ func (x *exchange) askStore(ctx context.Context, from, to int) (admitted, known 
 // undecided says, now and then, that a limit's store had no answer.
 func (x *exchange) undecided(i int, err error) {
 	l := x.limits[i]
-	x.g.quiet.log("a limit could not be decided", "limit", l.Name, "on_failure", l.OnFailure.String(), "error", err)
+	x.g.quiet.log("a store did not decide, on_failure answers", "limit", l.Name, "on_failure", l.OnFailure.String(), "error", err)
 }

@@ -268,10 +268,10 @@ func TestWatch(t *testing.T) {
 	enforced("v2")
 
 	// A folder that is gone for a while takes its watch with it.
+	failed = w.g.Status().ReloadsFailed
 	if err := os.RemoveAll(filepath.Join(dir, "v2")); err != nil {
 		t.Fatal(err)
 	}
-	failed = w.g.Status().ReloadsFailed
 	eventually(t, func() bool { return w.g.Status().ReloadsFailed > failed })
 	if err := os.Mkdir(filepath.Join(dir, "v2"), 0o700); err != nil {
 		t.Fatal(err)
