@@ -35,6 +35,17 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	return run(ctx, args, &Output{Out: stdout, Err: stderr})
 }
 
+// called is as much of a command as was understood.
+func called(c *kong.Context) string {
+	words := "escapement"
+	for _, p := range c.Path {
+		if p.Command != nil {
+			words += " " + p.Command.Name
+		}
+	}
+	return words
+}
+
 // helped is thrown by kong's exit hook after it has printed help.
 type helped struct{ code int }
 
@@ -65,7 +76,7 @@ func run(ctx context.Context, args []string, out *Output) (exit int) {
 		out.Logf("escapement: %v", err)
 		var pe *kong.ParseError
 		if errors.As(err, &pe) {
-			out.Logf("  run escapement --help for what there is")
+			out.Logf("  run %s --help for what there is", called(pe.Context))
 		}
 		return ExitUsage
 	}

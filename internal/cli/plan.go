@@ -18,9 +18,9 @@ type PlanCmd struct {
 	Limit     string `placeholder:"L" help:"Requests that may pass in a window."`
 	Per       string `placeholder:"W" help:"The window, such as 10s."`
 	Sync      string `placeholder:"S" help:"How often instances agree, such as 200ms; a twentieth of the window unless given."`
-	Window    string `default:"fixed" placeholder:"KIND" help:"fixed, sliding or rolling."`
-	Mode      string `default:"lease" placeholder:"MODE" help:"lease, delayed or exact."`
-	Keys      string `default:"1" placeholder:"K" help:"Keys with such demand at a time, for the load of the store."`
+	Window    string `default:"fixed" placeholder:"KIND" help:"fixed, sliding or rolling; ${default} unless given."`
+	Mode      string `default:"lease" placeholder:"MODE" help:"lease, delayed or exact; ${default} unless given."`
+	Keys      string `default:"1" placeholder:"K" help:"Keys with such demand at a time, for the load of the store; ${default} unless given."`
 	JSON      bool   `name:"json" help:"Print one JSON document."`
 }
 
