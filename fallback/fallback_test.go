@@ -207,6 +207,15 @@ func TestInstancesComeAndGo(t *testing.T) {
 	}
 }
 
+// A part of a leased bucket is kept even where it could not be leased itself.
+func TestSharesOfALeasedBucket(t *testing.T) {
+	s := fallback.New(&away{Store: memory(t), gone: true}, fallback.NewPolicy(memory(t), fallback.Fixed(2)))
+	p := plan(t, escapement.Limit{Rate: escapement.PerSecond(10), Burst: 11, Sync: 1100 * time.Millisecond, OnFailure: escapement.LocalShare})
+	if n := admits(s, p, 20); n != 5 {
+		t.Errorf("%d passed, want the half of a burst of 11", n)
+	}
+}
+
 // Counts that come with the request are divided as they come, on one state.
 func TestVariants(t *testing.T) {
 	s := fallback.New(&away{Store: memory(t), gone: true}, fallback.NewPolicy(memory(t), fallback.Fixed(2)))

@@ -172,6 +172,9 @@ func Share(l escapement.Limit, instances int64) *escapement.Plan {
 	if l.Rate.Count == 0 {
 		return nil
 	}
+	if l.Algorithm == escapement.TokenBucket || l.Algorithm == escapement.GCRA {
+		l.Sync, l.SyncMode = 0, 0 // a part of a bucket may be too small to be leased, which it is not
+	}
 	plan, err := l.Compile()
 	if err != nil {
 		return nil // a headroom that leaves nothing of it
