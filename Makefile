@@ -5,7 +5,7 @@
 NEED = tools/need/need.sh
 SUM = go tool -modfile=tools/gotestsum/go.mod gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg
 # Packages whose goroutines meet; the rest is pure and not worth the race detector's time.
-RACE = . ./clock/... ./memstore/... ./httplimit/... ./httpretry/... ./grpcretry/... ./promlimit/... ./internal/retry/... ./internal/gateway/...
+RACE = . ./clock/... ./memstore/... ./httplimit/... ./httpretry/... ./grpcretry/... ./promlimit/... ./internal/retry/... ./internal/ledgers/... ./lease/... ./batch/... ./internal/gateway/...
 
 .PHONY: help run test unit race check model bench lint need endtoend redis-versions figures
 
