@@ -87,7 +87,8 @@ func ParseOnFailure(name string) (OnFailure, bool) {
 
 // Limit is the description of one limit. It is plain data; Compile checks it. Two limits
 // that share a store are told apart by Name; a limit that comes back under the same name
-// with another definition adopts what was used (see algo.Plan.Adopt).
+// with another definition adopts what was used (see algo.Plan.Adopt). Sync is for the stores of
+// packages lease (SyncLease) and batch (SyncDelayed); any other is asked about every request.
 type Limit struct {
 	Name      string         // shown in headers, metrics and logs: [a-z0-9_-], at most 64
 	Algorithm Algorithm      // zero means TokenBucket

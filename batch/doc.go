@@ -8,7 +8,15 @@
 // No count is lost or counted twice: a report is numbered, repeated until it is answered,
 // and counts in the window in which it happened.
 //
-// A Store is an escapement.Store around the ledgers of many keys; it reports to an escapement.Collector.
+// A Store is an escapement.Store around the ledgers of many keys; it reports to an
+// escapement.Collector, such as a redisstore.Store:
+//
+//	reports := batch.NewStore(redis, redis, batch.Options{})
+//	defer reports.Close(ctx) // reports what was not; before redis.Close
+//	limiter, err := escapement.New(reports, escapement.Limit{
+//		Name: "per-client", Algorithm: escapement.SlidingWindow, Rate: escapement.PerMinute(500),
+//		Sync: 3 * time.Second, SyncMode: escapement.SyncDelayed,
+//	})
 //
 // A Ledger is one instance's view of one key. It is pure: instants on the monotonic clock
 // are arguments, it starts nothing and sends nothing. Whoever owns it calls Admit for

@@ -1,10 +1,13 @@
 package docs
 
 import (
+	"context"
 	"log"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,10 +16,13 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/escapement-io/escapement"
+	"github.com/escapement-io/escapement/fallback"
 	"github.com/escapement-io/escapement/grpcretry"
 	"github.com/escapement-io/escapement/httplimit"
 	"github.com/escapement-io/escapement/httpretry"
+	"github.com/escapement-io/escapement/lease"
 	"github.com/escapement-io/escapement/memstore"
+	"github.com/escapement-io/escapement/redisstore"
 )
 
 // The Go of the README, compiled and not run: TestSnippets compares it with the page.
@@ -54,6 +60,50 @@ func _(target string, creds grpc.DialOption) error {
 	conn, err := grpc.NewClient(target, grpc.WithChainUnaryInterceptor(retrying), creds)
 	_ = conn
 	return err
+}
+
+// The Go of docs/sync-and-leases.md, likewise.
+func _() *escapement.Limiter {
+	red, err := redisstore.Open(redisstore.Config{Addrs: []string{"127.0.0.1:6379"}, Logger: slog.Default()})
+	if err != nil {
+		log.Fatal(err) // what is missing; a server that is away, too
+	}
+	defer red.Close()
+	instances := func() int { n, _ := red.Instances(); return n } // as the store counts them; 0: not known
+
+	leases := lease.NewStore(red, red, lease.Options{Instances: instances})
+	defer leases.Close(context.Background()) // gives back what is held
+	local := memstore.New()
+	defer local.Close()
+	store := fallback.New(leases, fallback.NewPolicy(local, instances)) // answers by OnFailure
+
+	limiter, err := escapement.New(store, escapement.Limit{
+		Name:      "per-client",
+		Algorithm: escapement.FixedWindow,
+		Rate:      escapement.Rate{Count: 1000, Per: 10 * time.Second},
+		Sync:      200 * time.Millisecond,
+		OnFailure: escapement.LocalShare,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return limiter
+}
+
+// TestOptionsAreTold holds what is said of the options of leases and reports to
+// their fields: they are aliases, of which go doc shows no fields.
+func TestOptionsAreTold(t *testing.T) {
+	for _, file := range []string{"../lease/store.go", "../batch/store.go"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for f := range reflect.TypeFor[lease.Options]().Fields() {
+			if !regexp.MustCompile(`(?m)^//\t` + f.Name + " +" + regexp.QuoteMeta(f.Type.String()) + " ").Match(text) {
+				t.Errorf("%s does not say what %s %v of Options is", file, f.Name, f.Type)
+			}
+		}
+	}
 }
 
 // TestSnippets holds the Go of the README and of the pages here to code that compiles:

@@ -5,7 +5,17 @@
 // on while the store does not answer, by its instance's part of the demand: then nothing but
 // that part holds it.
 //
-// A Store is an escapement.Store around the ledgers of many keys; it lends from an escapement.Lender.
+// A Store is an escapement.Store around the ledgers of many keys; it lends from an
+// escapement.Lender, such as a redisstore.Store:
+//
+//	leases := lease.NewStore(redis, redis, lease.Options{})
+//	defer leases.Close(ctx) // gives back what is held; before redis.Close
+//	limiter, err := escapement.New(leases, escapement.Limit{
+//		Name: "per-client", Algorithm: escapement.FixedWindow, Rate: escapement.PerSecond(500),
+//		Sync: 200 * time.Millisecond,
+//	})
+//
+// For LocalShare, and for answers while the store is away, put package fallback before it.
 //
 // A Ledger is one instance's share of one key. It is pure: instants on the monotonic
 // clock are arguments, it starts nothing and sends nothing. Whoever owns it calls Admit

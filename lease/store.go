@@ -8,10 +8,21 @@ import (
 	"github.com/escapement-io/escapement/internal/ledgers"
 )
 
-// Options are what a user of a Store may choose; the zero Options are good.
+// Options are what a user of a Store may choose; the zero Options are good:
+//
+//	Instance  int64          // tells processes that share a store apart, 1 to 2^53-1, never used twice; zero draws one
+//	Phase     *time.Duration // where ticks fall within their interval on the store's line; nil spreads them
+//	MaxKeys   int            // keys in memory, 2^20; a claim of a new key beyond wraps escapement.ErrFull
+//	MaxWait   time.Duration  // how long a claim may wait for the store in all: 20 ms; its deadline for a decision is a good choice
+//	Calls     int            // calls that may be under way at once: 8
+//	Deadline  time.Duration  // ends a call: 250 ms
+//	Instances func() int     // how many instances share the store, for the bounds in a Snapshot; nil or 0 is not known
 type Options = ledgers.Options
 
-// Snapshot is what the ledgers of a Store came to.
+// Snapshot is what the ledgers of a Store came to: counts of Keys, Calls, FailedCalls, Admitted,
+// Refused, Unavailable (spent, and the store away) and Full (no room for a key), and in Limits
+// for each limit its Name, the Interval in force, its Bound, and Over, the most units above the
+// limit that were seen.
 type Snapshot = ledgers.Snapshot
 
 // Store admits the claims of limits with Sync and SyncLease from quota that a lender

@@ -1,5 +1,13 @@
 // Package redisstore keeps limits in Redis: single, Cluster or Sentinel.
 //
+//	store, err := redisstore.Open(redisstore.Config{Addrs: []string{"127.0.0.1:6379"}})
+//	…
+//	defer store.Close()
+//	limiter, err := escapement.New(store, limit)
+//
+// Package fallback before it answers while it is away; packages lease and batch before it
+// spare most of the calls.
+//
 // Every decision is one script on the server, dated by the server's own clock, once. A
 // clock can step, and a failover changes it; so each call carries bounds on the instant
 // that the caller vouches for by its monotonic clock, and the script holds the server's

@@ -17,7 +17,8 @@ import (
 
 // Open reaches the servers, checks that they can be used, and finds the time line of the
 // deployment, which takes up to two seconds if callers were here before and none is now.
-// The error names what is missing. Findings says what works and should be changed.
+// The error names what is missing; a server that is away is one too, so a program that has to
+// start without it opens the store later. Findings says what works and should be changed.
 func Open(cfg Config) (*Store, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
