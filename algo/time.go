@@ -1,6 +1,6 @@
 package algo
 
-import "strconv"
+import "fmt"
 
 // The three kinds of time. They are types so that one cannot stand in for another:
 // only package clock reads clocks, and only a store's line dates shared state.
@@ -26,11 +26,11 @@ type Span int64
 func written(s Span) string {
 	switch {
 	case s%1_000_000 == 0:
-		return strconv.FormatInt(int64(s/1_000_000), 10) + "s"
+		return fmt.Sprintf("%ds", int64(s/1_000_000))
 	case s%1000 == 0:
-		return strconv.FormatInt(int64(s/1000), 10) + "ms"
+		return fmt.Sprintf("%dms", int64(s/1000))
 	}
-	return strconv.FormatInt(int64(s), 10) + "µs"
+	return fmt.Sprintf("%dµs", int64(s))
 }
 
 // Never is the wait for something that no amount of waiting can bring. Waits longer than
