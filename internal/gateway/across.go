@@ -61,12 +61,12 @@ func (x *exchange) askStore(ctx context.Context, from, to int) (admitted, known 
 	if a.Outcome == escapement.NotRun && to-from > 1 && !errors.Is(a.Err, escapement.ErrStoreUnavailable) {
 		// One of the claims is at fault; the others must not gain from that.
 		admitted, known = true, true
-		for i := from; i < to; i++ {
+		for i := from; i < to && !x.gone; i++ {
 			ok, sure := x.askStore(ctx, i, i+1)
 			admitted, known = admitted && ok, known && sure
 		}
 		if !admitted && known {
-			x.giveBack(ctx, from, to)
+			x.giveBack(ctx, from, len(x.parts)) // who has gone left some unasked
 		}
 		return admitted, known
 	}
