@@ -29,7 +29,7 @@ type Snapshot = ledgers.Snapshot
 // handed out, and hands all others to an exact store. Safe for concurrent use.
 //
 // What it decides has the basis Leased. Remaining is what the lender had when it last
-// answered and what is held here; Receipt.At of a fixed window is the window's start. A
+// answered and what is held here, of a refused claim less than its cost; Receipt.At of a fixed window is the window's start. A
 // request for which nothing is held waits for the lender at most Options.MaxWait. If the
 // lender does not answer then, the claim is not decided, and the error wraps
 // ErrStoreUnavailable: package fallback answers it by the limit's OnFailure. Under
