@@ -41,13 +41,21 @@ func (l *Ledger) Poll(now algo.Mono) (f algo.Flush, send bool) {
 // next is the flush that is not answered yet, unchanged, or a new one of what is pending.
 func (l *Ledger) next() algo.Flush {
 	if !l.unknown {
-		l.flush.Number++
+		l.flush.Number = l.number()
 		l.flush.Interval = l.cfg.Interval
 		l.flush.Parts, l.pending = l.pending, nil
 		l.unknown = true
 	}
 	l.inFlight = true
 	return l.flush
+}
+
+// number is the next number of a report.
+func (l *Ledger) number() int64 {
+	if l.cfg.Numbers == nil {
+		return l.flush.Number + 1
+	}
+	return l.cfg.Numbers.Add(1)
 }
 
 // Leave returns the last Flush of a ledger that is not to be used any more; nothing is

@@ -11,7 +11,7 @@ type keeper struct{ Ledger }
 
 // Open implements ledgers.Ledger.
 func (k *keeper) Open(p *escapement.Plan, s ledgers.Setting) {
-	k.Ledger = *New(Config{Plan: p.Core(), Interval: s.Interval, Phase: s.Phase, Instance: s.Instance, MaxWait: s.MaxWait})
+	k.Ledger = *New(Config{Plan: p.Core(), Interval: s.Interval, Phase: s.Phase, Instance: s.Instance, Numbers: s.Numbers, MaxWait: s.MaxWait})
 }
 
 // Replan implements ledgers.Ledger.

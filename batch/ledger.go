@@ -1,6 +1,10 @@
 package batch
 
-import "github.com/escapement-io/escapement/algo"
+import (
+	"sync/atomic"
+
+	"github.com/escapement-io/escapement/algo"
+)
 
 // Config describes a ledger.
 type Config struct {
@@ -8,7 +12,11 @@ type Config struct {
 	Interval algo.Span  // between two reports, below the period
 	Phase    algo.Mono  // of the ticks within the interval, see algo.Phase
 	Instance int64      // tells processes apart: below 2^53, not zero, and drawn anew by each, for its reports are numbered from 1
-	MaxWait  algo.Mono  // the longest a request waits for the first reply of a window; zero means 20 ms
+	// Numbers is the last number that a report of this instance has. A key that is dropped and
+	// comes back has a new ledger, of which no report may have a number of the old one's: to the
+	// store it would be a repetition. Nil is for a ledger that is the only one of its key.
+	Numbers *atomic.Int64
+	MaxWait algo.Mono // the longest a request waits for the first reply of a window; zero means 20 ms
 }
 
 // DefaultMaxWait is the MaxWait of the zero Config.

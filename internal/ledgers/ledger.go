@@ -2,6 +2,7 @@ package ledgers
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/escapement-io/escapement"
 	"github.com/escapement-io/escapement/algo"
@@ -59,6 +60,7 @@ func (s Said) Left(units int64) int64 {
 // Setting is when a ledger syncs and who it speaks for.
 type Setting struct {
 	Instance int64
+	Numbers  *atomic.Int64 // the last that a message of the instance has, if they are numbered
 	Interval algo.Span
 	Phase    algo.Mono
 	MaxWait  algo.Mono

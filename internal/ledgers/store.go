@@ -25,6 +25,7 @@ type Store[L, M, R any, P Ledger[L, M, R]] struct {
 	shards []shard[L]
 	limits limits
 
+	numbers atomic.Int64 // see Setting
 	keys    atomic.Int64
 	ticking atomic.Int64
 	slots   atomic.Int64 // phases within an interval, a power of two
@@ -86,7 +87,7 @@ func (s *Store[L, M, R, P]) shard(hash uint64) *shard[L] { return &s.shards[hash
 // setting is when a new ledger syncs.
 func (s *Store[L, M, R, P]) setting(l *limit, hash uint64) Setting {
 	interval := algo.Span(l.interval.Load())
-	return Setting{Instance: s.cfg.Instance, Interval: interval, Phase: s.phase(interval, hash), MaxWait: algo.Mono(s.cfg.MaxWait)}
+	return Setting{Instance: s.cfg.Instance, Numbers: &s.numbers, Interval: interval, Phase: s.phase(interval, hash), MaxWait: algo.Mono(s.cfg.MaxWait)}
 }
 
 // open is the entry of a key, made if there is none and ready for the plan. The caller
