@@ -94,6 +94,10 @@ func (w *world) run() {
 		all = append(all, NewStore(w.bank, m, Options{}))
 	}
 	w.callers(all, keys)
+	if r.IntN(3) == 0 {
+		time.Sleep(20 * time.Second) // all keys are dropped
+		w.callers(all, keys)
+	}
 	for _, s := range all {
 		if err := s.Close(context.Background()); err != nil {
 			w.Error(err)

@@ -147,6 +147,26 @@ func TestWaitsEnd(t *testing.T) {
 	})
 }
 
+// Closing waits no longer than it may for calls that are under way.
+func TestCloseEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memstore.New()
+		defer m.Close()
+		s := lease.NewStore(slow{newBackend()}, m, lease.Options{MaxWait: time.Millisecond, Deadline: time.Minute})
+		p := compile(t, escapement.Limit{Name: "ends", Algorithm: escapement.FixedWindow, Rate: escapement.PerMinute(10), Sync: 200 * time.Millisecond})
+		if d, err := s.TakeOne(t.Context(), p, "k", 1); d.Allowed {
+			t.Errorf("admitted by a store that is slow: %v", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+		defer cancel()
+		began := clock.Mono()
+		if err := s.Close(ctx); !errors.Is(err, context.DeadlineExceeded) || clock.Since(began) != 30*time.Millisecond {
+			t.Errorf("%v after %v", err, clock.Since(began))
+		}
+		time.Sleep(time.Second) // the call ends
+	})
+}
+
 // A shadow is counted and refuses nobody, alone and in a group.
 func TestShadow(t *testing.T) {
 	l := escapement.Limit{Name: "shadow", Algorithm: escapement.FixedWindow, Rate: escapement.PerMinute(2), Sync: 200 * time.Millisecond, Shadow: true}

@@ -25,7 +25,16 @@ func (s *Store[L, M, R, P]) close(ctx context.Context) error {
 	close(s.quit)
 	<-s.done
 	list := s.shut()
-	s.under.Wait() // each call has a deadline
+	landed := make(chan struct{})
+	go func() { // each call has a deadline
+		s.under.Wait()
+		close(landed)
+	}()
+	select {
+	case <-landed:
+	case <-ctx.Done():
+		return unsaidError(ctx, len(list))
+	}
 	for {
 		var unsaid []*entry[L]
 		list, unsaid = s.leave(ctx, list)
@@ -37,10 +46,14 @@ func (s *Store[L, M, R, P]) close(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %d keys could not say what they hold or counted: %w", escapement.ErrStoreUnavailable, len(list), context.Cause(ctx))
+			return unsaidError(ctx, len(list))
 		case <-time.After(leavePause):
 		}
 	}
+}
+
+func unsaidError(ctx context.Context, keys int) error {
+	return fmt.Errorf("%w: %d keys could not say what they hold or counted: %w", escapement.ErrStoreUnavailable, keys, context.Cause(ctx))
 }
 
 // shut ends the use of all ledgers, and returns them. The clerk has ended.
