@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/escapement-io/escapement/internal/config"
@@ -82,7 +83,7 @@ func (c *GatewayCmd) Run(ctx context.Context, out *Output) error {
 	g, err := gateway.New(cfg, seen.store, logger, append(seen.admin(), c.drilled()...)...)
 	seen.gateway = g
 	if err != nil {
-		return fmt.Errorf("%w\n  another process may hold the address; choose others with --listen and --admin", err)
+		return notListening(err)
 	}
 	out.Logf("gateway on http%s://%s", map[bool]string{true: "s"}[cfg.TLS != nil], g.Addr())
 	if a := g.AdminAddr(); a != nil {
@@ -156,4 +157,16 @@ func serveDemo(ctx context.Context) (addr string, err error) {
 		}
 	}()
 	return l.Addr().String(), nil
+}
+
+// notListening adds what to do about an address that cannot be listened on.
+func notListening(err error) error {
+	var listen *net.OpError
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%w\n  another process may hold the address; choose others with --listen and --admin", err)
+	case errors.As(err, &listen):
+		return fmt.Errorf("%w\n  name addresses of this machine as HOST:PORT, in the configuration or with --listen and --admin", err)
+	}
+	return err
 }

@@ -55,6 +55,7 @@ func (b *builder) readLimit(e tree.Entry, o *tree.Object) {
 	if v, ok := o.Get("headers"); ok {
 		readHeaders(v, &l.Headers)
 	}
+	o.Otherwise(ofPlugins)
 	o.Done()
 	if !faulty["algorithm"] {
 		// What could not be read is judged as harmless, so that the rest is judged too.
@@ -259,6 +260,17 @@ func readBypass(v tree.Value) []policy.Bypass {
 		}
 	}
 	return out
+}
+
+// ofPlugins says what options of limit-count and its kin are called in a limit.
+var ofPlugins = map[string]string{
+	"time_window":       "write per, with a unit, such as per: 10s",
+	"window_type":       "write algorithm: fixed_window, sliding_window or rolling_window",
+	"key_type":          "remove it; key is a list of variables and of texts with $variables",
+	"policy":            "write store, with the name of an entry below stores",
+	"sync_interval":     "write sync, with a unit, such as sync: {interval: 200ms}",
+	"sync_mode":         "write it below sync, such as sync: {interval: 200ms, mode: delayed}",
+	"allow_degradation": "write on_failure: allow",
 }
 
 func readHeaders(v tree.Value, h *Headers) {

@@ -88,7 +88,7 @@ var beyondSchema = []string{
 	"headroom-leaves-nothing", "key-consumer-never", "key-not-closed", "key-unknown-variable", "limit-unknown.",
 	"listen-port", "per-nanoseconds", "per-zero", "per-millennium", "plugin-count-default", "plugin-group-mismatch", "plugin-key-dollar", "plugin-policy-redis.",
 	"plugin-rules-same-key", "plugin-redis-cluster", "plugin-sync-lease-count", "plugin-sync-lease-half", "plugin-sync-window", "plugin-too-large",
-	"route-unreachable", "routes-same-", "store-address", "store-credentials-twice", "store-database-with-url", "store-deadline-long", "store-password-env", "store-unknown", "store-url", "store-username-alone", "sync-delayed-bucket", "sync-lease-bucket", "sync-lease-calendar", "sync-lease-half", "sync-lease-short", "sync-not-below-period",
+	"route-unreachable", "routes-same-", "store-address", "store-credentials-twice", "store-database-with-url", "store-deadline-long", "store-password-env", "store-unknown", "store-url", "store-username-alone", "sync-delayed-bucket", "sync-lease-burst", "sync-lease-pacing", "sync-lease-calendar", "sync-lease-half", "sync-lease-short", "sync-not-below-period",
 	"upstream-hash-variable", "upstream-node-address", "upstream-unknown", "upstream-weights-zero", "uri-dots.", "uri-parameter", "uri-slashes", "host-ipv6-port", "host-unicode", "host-with-port", "zone-local", "zone-unknown",
 }
 

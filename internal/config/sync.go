@@ -36,6 +36,10 @@ func rolls(a escapement.Algorithm) bool {
 // readSync reads sync of a limit whose rate has been read. After a problem the interval
 // is one that nothing is wrong with, so that the rest is judged too.
 func readSync(v tree.Value, l *Limit) {
+	if v.Node.Kind == tree.String || v.Node.Kind == tree.Number {
+		v.Fail(v.Quote()+" is not a map", "write sync: {interval: 200ms}, with how often instances agree")
+		return
+	}
 	o, ok := v.Object()
 	if !ok {
 		return

@@ -10,7 +10,8 @@ import (
 // the others.
 type Object struct {
 	Value
-	asked []string
+	asked     []string
+	otherwise map[string]string // hints for keys that are called otherwise here
 }
 
 // Object reads a map with known keys.
@@ -21,6 +22,9 @@ func (v Value) Object() (*Object, bool) {
 	}
 	return &Object{Value: v}, true
 }
+
+// Otherwise says what to write instead of keys that other configurations have.
+func (o *Object) Otherwise(hints map[string]string) { o.otherwise = hints }
 
 // Get is the value under key, false if there is none. Keys written null are there.
 func (o *Object) Get(key string) (Value, bool) {
@@ -76,6 +80,9 @@ func (o *Object) Done() {
 		hint := "remove it; known are " + strings.Join(slices.Compact(known), ", ")
 		if near := Nearest(f.Key, o.asked); near != "" {
 			hint = fmt.Sprintf("did you mean %s?", near)
+		}
+		if h, ok := o.otherwise[f.Key]; ok {
+			hint = h
 		}
 		o.key(f).Fail("unknown key "+quote(f.Key), hint)
 	}
