@@ -29,12 +29,13 @@ type Snapshot = ledgers.Snapshot
 // handed out, and hands all others to an exact store. Safe for concurrent use.
 //
 // What it decides has the basis Leased. Remaining is what the lender had when it last
-// answered and what is held here, of a refused claim less than its cost; Receipt.At of a fixed window is the window's start. A
-// request for which nothing is held waits for the lender at most Options.MaxWait. If the
-// lender does not answer then, the claim is not decided, and the error wraps
-// ErrStoreUnavailable: package fallback answers it by the limit's OnFailure. Under
-// LocalShare a window limit goes on by this instance's part of the demand, as the lender
-// told it last, less what it was lent of the window; such decisions have the basis Fallback.
+// answered and what is held here, of a refused claim less than its cost; Receipt.At of a
+// fixed window is the window's start. A request for which nothing is held waits for the
+// lender at most Options.MaxWait. If the lender does not answer then, the claim is not
+// decided, and the error wraps ErrStoreUnavailable: package fallback answers it by the
+// limit's OnFailure. Under LocalShare a window limit goes on by this instance's part of the
+// demand, as the lender told it last, less what it was lent of the window; such decisions
+// have the basis Fallback.
 //
 // In a request of several claims those of leases are asked first, in order, and put back
 // what they gave if another one refuses; the part of a claim that was not asked then has
