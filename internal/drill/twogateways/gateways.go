@@ -79,6 +79,11 @@ func startGateway(ctx context.Context, command []string) (*gateway, error) {
 func (g *gateway) stop() {
 	g.end.Do(func() {
 		g.client.CloseIdleConnections()
+		select {
+		case <-g.gone: // its number may be another's by now
+			return
+		default:
+		}
 		_ = child.End(g.cmd.Process) // fails if it has ended
 		select {
 		case <-g.gone:
