@@ -79,7 +79,7 @@ func (s *Store[L, M, R, P]) take(ctx context.Context, l *limit, h uint64, p *esc
 	}
 	now := s.now()
 	if stamp, ok := P(&e.ledger).Take(now, cost); ok {
-		d := s.said(sh, e, p, now, Said{Admitted: true, Stamp: stamp, Units: cost})
+		d := s.said(sh, e, p, now, Said{Admitted: true, None: cost == 0, Stamp: stamp, Units: cost})
 		s.queue(sh, e)
 		sh.mu.Unlock()
 		return d, nil
@@ -96,11 +96,13 @@ func (s *Store[L, M, R, P]) take(ctx context.Context, l *limit, h uint64, p *esc
 	return s.await(ctx, sh, e, &w)
 }
 
-// said makes a decision and counts it.
+// said makes a decision, and counts it if it is about units.
 func (s *Store[L, M, R, P]) said(sh *shard[L], e *entry[L], p *escapement.Plan, now algo.Mono, what Said) escapement.Decision {
-	if what.Admitted {
+	switch {
+	case what.None:
+	case what.Admitted:
 		sh.admitted++
-	} else {
+	default:
 		sh.refused++
 	}
 	return escapement.Decide(p, P(&e.ledger).Verdict(p.Core(), now, what), s.cfg.Basis)
@@ -172,6 +174,9 @@ func (s *Store[L, M, R, P]) takeHere(l *limit, h uint64, p *escapement.Plan, key
 		return escapement.Decision{}, false
 	}
 	s.queue(sh, e)
+	if before > 0 {
+		sh.admitted-- // it is counted already
+	}
 	return s.said(sh, e, p, now, Said{Admitted: true, Stamp: stamp, Units: before + n}), true
 }
 

@@ -154,3 +154,24 @@ func TestOtherModes(t *testing.T) {
 		}
 	})
 }
+
+// TestCountsOfRequests: a request is counted once however it is decided, and a look not at all.
+func TestCountsOfRequests(t *testing.T) {
+	l := escapement.Limit{Name: "counted", Algorithm: escapement.FixedWindow, Rate: escapement.PerMinute(10), Sync: 200 * time.Millisecond}
+	both(t, l, lease.Options{}, func(t *testing.T, _ *backend, s store, p *escapement.Plan) {
+		ask := func(m escapement.Mode, cost int64) {
+			t.Helper()
+			if _, err := s.DecideOne(t.Context(), escapement.Claim{Plan: p, Key: "k", Mode: m, Cost: cost}); err != nil && m != escapement.Peek {
+				t.Fatal(err)
+			}
+		}
+		ask(escapement.Peek, 1)
+		ask(escapement.TakeUpTo, 4)
+		ask(escapement.Take, 1)
+		ask(escapement.Peek, 1)
+		ask(escapement.Take, 11)
+		if v := s.Snapshot(); v.Admitted != 2 || v.Refused != 1 {
+			t.Errorf("%d admitted and %d refused, want 2 and 1", v.Admitted, v.Refused)
+		}
+	})
+}
