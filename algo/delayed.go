@@ -8,7 +8,7 @@ package algo
 // until it is answered; the number tells a repetition from a new one.
 type Flush struct {
 	Instance int64 // of one process: below 2^53, not zero
-	Number   int64 // from 1; the flushes of an instance follow each other
+	Number   int64 // from 1, growing with every new flush of the instance
 	Interval Span  // a report so long after its window's end is on time
 	Parts    []Spent
 }
