@@ -19,6 +19,9 @@
 // answer, not an error; an error means that the store could not answer, and what then
 // happens is the limit's own policy, OnFailure.
 //
+// Processes share a limit by way of package redisstore. Before it, packages lease and batch
+// spare most of the calls, and package fallback answers while it is away.
+//
 // Which clock decides: in memory the monotonic clock of the process; in a shared store
 // the store's. A step of any wall clock changes no verdict.
 //
