@@ -110,18 +110,18 @@ func (tw *syncTwins) pair(i int) *syncPair {
 		l.Rate.Per = []time.Duration{100 * time.Millisecond, time.Second, 10 * time.Second, 13 * time.Second, time.Minute, time.Hour, 24 * time.Hour}[r.IntN(7)]
 		l.Sync = max(20*time.Millisecond, l.Rate.Per/time.Duration(2+r.IntN(100))).Truncate(time.Microsecond)
 		l.Fence = tw.kind != 2 && r.IntN(2) == 0
-		switch {
-		case tw.kind == 1:
+		switch tw.kind {
+		case 1:
 			l.Algorithm = []escapement.Algorithm{escapement.SlidingWindow, escapement.RollingWindow}[r.IntN(2)]
 			if l.Algorithm == escapement.RollingWindow && l.Rate.Count > algo.LogMax && r.IntN(2) == 0 {
 				l.Buckets = []int{algo.MinBuckets, 100, algo.MaxBuckets}[r.IntN(3)]
 			}
-		case tw.kind == 3:
+		case 3:
 			l.Algorithm = []escapement.Algorithm{escapement.TokenBucket, escapement.GCRA}[r.IntN(2)]
 			if back := l.Rate.Count/int64(l.Rate.Per/l.Sync) + 2; r.IntN(2) == 0 {
 				l.Burst = back * []int64{1, 2, 10}[r.IntN(3)]
 			}
-		case tw.kind == 2:
+		case 2:
 			l.SyncMode = escapement.SyncDelayed
 			if r.IntN(8) == 0 {
 				l.Rate.Count = []int64{algo.MaxInt, algo.MaxInt / 2, 1 << 40}[r.IntN(3)]
