@@ -1,8 +1,10 @@
 package redisstore
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -57,14 +59,31 @@ func takes(items []*item) bool {
 // middle is the instant whose calendar window is sent.
 func (b bounds) middle() algo.Store { return b.lo + (b.hi-b.lo)/2 }
 
+// pack is the bounds, the margin and a plan's numbers as the short scripts read them: all
+// are integers below 2^53, so that a double holds them.
+func (b bounds) pack(margin time.Duration, numbers []int64) string {
+	p := make([]byte, 0, 8*(4+len(numbers)))
+	add := func(f float64) { p = binary.LittleEndian.AppendUint64(p, math.Float64bits(f)) }
+	add(float64(b.lo))
+	add(float64(b.hi))
+	if b.unasked {
+		add(math.NaN())
+	} else {
+		add(float64(b.adj))
+	}
+	add(float64(margin.Milliseconds()))
+	for _, n := range numbers {
+		add(float64(n))
+	}
+	return string(p)
+}
+
 // encodeTakes is the arguments of the short script.
 func encodeTakes(items []*item, b bounds, margin time.Duration) (keys, args []string) {
 	w := items[0].wires[0]
-	numbers := w.all(b.middle())
 	keys = make([]string, 0, len(items))
-	args = make([]string, 0, 6+len(numbers)+len(items))
-	args = append(append(args, b.args(margin)...), w.text, strconv.Itoa(len(numbers)))
-	args = append(args, numbers...)
+	args = make([]string, 0, 2+len(items))
+	args = append(args, b.pack(margin, w.all(b.middle())), w.text)
 	for _, it := range items {
 		keys = append(keys, it.keys[0])
 		args = append(args, strconv.FormatInt(it.claims[0].Cost, 10))
@@ -106,7 +125,7 @@ func encodeList(items []*item, b bounds, margin time.Duration) (keys, args []str
 	for _, w := range plans {
 		numbers := w.all(b.middle())
 		args = append(args, w.text, strconv.FormatInt(int64(w.since), 10), strconv.Itoa(len(numbers)))
-		args = append(args, numbers...)
+		args = appendInts(args, numbers...)
 	}
 	return keys, append(args, body...)
 }

@@ -58,7 +58,7 @@ var (
 	takeScripts = map[byte]script{
 		'b': newScript("takes_bucket"),
 		'p': takeScript("local kind, make, judge, patience = 'p', bucketPlan, takePacing, math.huge\n", "bucket", "pacing"),
-		'f': takeScript("local kind, make, judge, patience = 'f', fixedPlan, takeFixed, nil\nif string.byte(ARGV[5]) == 99 then make = calendarPlan end\n", "fixed"),
+		'f': takeScript("local kind, make, judge, patience = 'f', fixedPlan, takeFixed, nil\nif string.byte(ARGV[2]) == 99 then make = calendarPlan end\n", "fixed"),
 		's': takeScript("local kind, make, judge, patience = 's', slidingPlan, takeSliding, nil\n", "sliding"),
 		'r': newScript("takes_ring"),
 		'l': takeScript("local kind, make, judge, patience = 'l', logPlan, takeLog, nil\n", "log"),

@@ -55,7 +55,7 @@ func (c *syncCall) encode(b bounds, margin time.Duration) (keys, args []string) 
 	for _, w := range c.plans {
 		numbers := w.all(b.middle())
 		args = append(args, w.text, strconv.FormatInt(int64(w.since), 10), strconv.Itoa(len(numbers)))
-		args = append(append(args, numbers...), c.more(w)...)
+		args = append(appendInts(args, numbers...), c.more(w)...)
 	}
 	return c.keys, append(args, c.body...)
 }

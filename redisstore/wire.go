@@ -15,7 +15,7 @@ type wire struct {
 	plan     *escapement.Plan
 	kind     byte   // which script: b, p, f, s, r or l
 	text     string // a letter and the first of the numbers
-	numbers  []string
+	numbers  []int64
 	calendar algo.Calendar
 	since    algo.Store // on the line, when it replaced another definition
 }
@@ -53,12 +53,9 @@ func newWire(p *escapement.Plan) *wire {
 
 func (w *wire) set(kind byte, letter string, inText int, numbers ...int64) {
 	w.kind, w.text = kind, letter
-	for i, n := range numbers {
-		s := strconv.FormatInt(n, 10)
-		w.numbers = append(w.numbers, s)
-		if i < inText {
-			w.text += " " + s
-		}
+	w.numbers = append(w.numbers, numbers...)
+	for _, n := range numbers[:inText] {
+		w.text += " " + strconv.FormatInt(n, 10)
 	}
 }
 
@@ -67,7 +64,7 @@ func (w *wire) rolling() bool { return w.kind == 'r' || w.kind == 'l' }
 
 // all is the numbers with, for a calendar, the boundaries around an instant: of the
 // window that holds it and of its neighbours.
-func (w *wire) all(around algo.Store) []string {
+func (w *wire) all(around algo.Store) []int64 {
 	if w.calendar == nil {
 		return w.numbers
 	}
@@ -76,7 +73,7 @@ func (w *wire) all(around algo.Store) []string {
 	_, after := w.calendar.Around(end)
 	all := slices.Clip(w.numbers)
 	for _, t := range [...]algo.Store{before, start, end, after} {
-		all = append(all, strconv.FormatInt(int64(t), 10))
+		all = append(all, int64(t))
 	}
 	return all
 }

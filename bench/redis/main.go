@@ -52,6 +52,9 @@ func run(rounds int, dur time.Duration, profile string, r *report) error {
 				if err != nil {
 					return fmt.Errorf("%s: %w", ways[i].name, err)
 				}
+				if x.failed != nil {
+					fmt.Fprintf(os.Stderr, "bench: %s, callers: %d: %d errors, the first: %v\n", ways[i].name, callers, x.errors, x.failed)
+				}
 				m.add(ways[i].name, callers, x)
 			}
 		}

@@ -17,11 +17,12 @@ import (
 
 // sample is one way in one round. Times are microseconds.
 type sample struct {
-	perSecond float64
+	perSecond float64 // decisions that were made
 	redis     float64 // processor time of redis-server per decision
 	script    float64 // of that within scripts, by the server's own count
 	p50       float64 // as one of the callers sees it
 	errors    int64
+	failed    error // the first of them
 }
 
 // server is a connection of the harness to the measured server.
@@ -107,33 +108,38 @@ func measure(s *server, w *way, callers int, dur time.Duration) (sample, error) 
 	for i := range keys {
 		keys[i] = "client-" + strconv.Itoa(100_000+i)
 	}
-	var errs atomic.Int64
+	var failed atomic.Int64
+	var first atomic.Pointer[error]
+	try := func(key string) bool {
+		err := ask(ctx, key)
+		if err != nil && failed.Add(1) == 1 {
+			first.Store(&err)
+		}
+		return err == nil
+	}
 	burst(callers, func(g int) {
 		for i := range max(1, warm/callers) {
-			if ask(ctx, keys[(g*97+i)%manyKeys]) != nil {
-				errs.Add(1)
-			}
+			try(keys[(g*97+i)%manyKeys])
 		}
 	})
 	cpu, scripts, err := s.spent(ctx)
 	if err != nil {
 		return sample{}, err
 	}
-	var asked atomic.Int64
+	var decided atomic.Int64
 	took := make([]float64, 0, 1<<16)
 	start := time.Now()
 	burst(callers, func(g int) {
 		n := int64(0)
-		defer func() { asked.Add(n) }()
+		defer func() { decided.Add(n) }()
 		for i := g * 997; ; i += 577 {
 			before := time.Now()
 			if before.Sub(start) > dur {
 				return
 			}
-			if ask(ctx, keys[i%manyKeys]) != nil {
-				errs.Add(1)
+			if try(keys[i%manyKeys]) {
+				n++
 			}
-			n++
 			if g == 0 {
 				took = append(took, float64(time.Since(before).Nanoseconds())/1000)
 			}
@@ -145,11 +151,15 @@ func measure(s *server, w *way, callers int, dur time.Duration) (sample, error) 
 		return sample{}, err
 	}
 	slices.Sort(took)
-	n := float64(asked.Load())
-	return sample{
+	n := float64(decided.Load())
+	x := sample{
 		perSecond: n / wall, redis: (cpuAfter - cpu) / n, script: (scriptsAfter - scripts) / n,
-		p50: took[len(took)/2], errors: errs.Load(),
-	}, nil
+		p50: took[len(took)/2], errors: failed.Load(),
+	}
+	if e := first.Load(); e != nil {
+		x.failed = *e
+	}
+	return x, nil
 }
 
 // burst runs f once per caller, and waits for all.

@@ -4,11 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,7 +21,7 @@ import (
 	"github.com/escapement-io/escapement/redisstore"
 )
 
-// What the witness costs the server are the three arguments that tell a script where the
+// What the witness costs the server are the three numbers that tell a script where the
 // line is, and the lines that hold its clock to them. The script as the store sends it is
 // run in turn with one that trusts the clock; the text of both comes off the wire, so that
 // it is the one in use.
@@ -28,18 +29,19 @@ import (
 // rides are how many decisions the measured calls carry.
 var rides = []int{1, 16, 64}
 
-// trusting is a takes script without the witness.
+// trusting is the script of a token bucket without the witness.
 func trusting(text string) (string, error) {
-	const from, to = "local raw, now = 0, ARGV[1] + 0\n", "local margin, text = "
-	i, j := strings.Index(text, from), strings.Index(text, to)
-	if i < 0 || j < i {
-		return "", errors.New("the script does not begin as it did when this was written; adapt trusting")
+	for _, change := range [...][2]string{
+		{"local lo, hi, adj, margin, n, p, full, tick = struct.unpack('<dddddddd', ARGV[1])\n", "local margin, n, p, full, tick = struct.unpack('<ddddd', ARGV[1])\n"},
+		{"local raw, now, text = 0, lo, ARGV[2]\nif adj == adj then\n", "local text = ARGV[2]\n"},
+		{"raw = t[1] * 1000000 + t[2]\nnow = raw + adj\nif now > hi then now = hi end\nif now < lo then now = lo end\nend\n", "local raw = t[1] * 1000000 + t[2]\nlocal now = raw\n"},
+	} {
+		if strings.Count(text, change[0]) != 1 {
+			return "", fmt.Errorf("the script does not read %q; adapt trusting", change[0])
+		}
+		text = strings.Replace(text, change[0], change[1], 1)
 	}
-	text = text[:i] + "local t = call('TIME')\nlocal raw = t[1] * 1000000 + t[2]\nlocal now = raw\n" + text[j:]
-	return regexp.MustCompile(`ARGV\[(\d+)`).ReplaceAllStringFunc(text, func(at string) string {
-		n, _ := strconv.Atoi(at[len("ARGV["):])
-		return "ARGV[" + strconv.Itoa(n-3)
-	}), nil
+	return text, nil
 }
 
 // witnessShares is, per ride, what share of the time in the script the witness has, one
@@ -57,13 +59,15 @@ func witnessShares(s *server, rounds int) (map[int][]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	lo, err := strconv.ParseInt(args[0], 10, 64)
-	if err != nil {
-		return nil, fmt.Errorf("the script's first argument: %w", err)
+	if len(args[0]) != 8*8 {
+		return nil, fmt.Errorf("the script's first argument has %d bytes, not eight doubles; adapt trusting", len(args[0]))
 	}
 	// The server's clock stays within the bounds for an hour.
-	args[1] = strconv.FormatInt(lo+3_600_000_000, 10)
-	scripts := [2]variant{{text, args[:len(args)-1], ""}, {without, args[3 : len(args)-1], ""}}
+	far := binary.LittleEndian.AppendUint64(nil, math.Float64bits(math.Float64frombits(binary.LittleEndian.Uint64([]byte(args[0][:8])))+3.6e9))
+	scripts := [2]variant{
+		{text: text, shared: []string{args[0][:8] + string(far) + args[0][16:], args[1]}},
+		{text: without, shared: []string{args[0][24:], args[1]}},
+	}
 	for i := range scripts {
 		m, err := s.do(ctx, "SCRIPT", "LOAD", scripts[i].text)
 		if err != nil {
@@ -206,7 +210,7 @@ func (t *wiretap) find(name, key string) ([]string, error) {
 			if err != nil {
 				break // what follows was not sent yet
 			}
-			if len(words) > 5 && strings.EqualFold(words[0], name) && strings.Contains(words[3], key) {
+			if len(words) > 6 && strings.EqualFold(words[0], name) && strings.Contains(words[3], key) {
 				return words, nil
 			}
 		}

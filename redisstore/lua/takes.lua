@@ -1,16 +1,21 @@
 -- Claims that take, of one plan and with a record each: the shorter way for nearly every
--- call. KEYS: the records. ARGV: lo hi adj margin, the plan's text, how many numbers, the numbers, and of
--- each claim its cost. Before this file the caller sets kind, make, judge and patience. Reply: raw,
+-- call. KEYS: the records. ARGV: lo hi adj margin and the plan's numbers, packed as doubles since each
+-- argument costs as much as a third of a claim; the plan's text; of each claim its cost. Where scripts
+-- may not ask for the time adj is no number. Before this file the caller sets kind, make, judge and patience. Reply: raw,
 -- now, and of each claim 1 admitted or 0 refused with the two or three words that its state had, or
 -- of a rolling window when all is free again, in use, wait, instant; or -1: its record is of another
 -- plan or version or none at all, and nothing was done; or -5: outside of the calendar windows.
 
-local raw, now = clock(ARGV[1], ARGV[2], ARGV[3])
-local margin, text = ARGV[4] + 0, ARGV[5]
-local last = 6 + ARGV[6]
-local numbers = {}
-for i = 7, last do numbers[i - 6] = ARGV[i] + 0 end
-local p = make(numbers)
+local raw, now, margin, text = 0, 0, 0, ARGV[2]
+local p
+do
+  local v = {struct.unpack('<' .. string.rep('d', #ARGV[1] / 8), ARGV[1])}
+  raw, now = clock(v[1], v[2], v[3] == v[3] and v[3] or '-')
+  margin = v[4]
+  local numbers = {}
+  for i = 5, #ARGV[1] / 8 do numbers[i - 4] = v[i] end
+  p = make(numbers)
+end
 p.text, p.kind, p.first = text, kind, byte(text) == 117
 
 local from = kind == 's' and 71 or kind == 'f' and 54 or 37
@@ -43,7 +48,7 @@ for i = 1, #KEYS do
     out[n] = -5
   else
     local at, a, b = s.at, s.a, s.b
-    local ok, inUse, wait, free = judge(p, s, now, ARGV[last + i] + 0, patience)
+    local ok, inUse, wait, free = judge(p, s, now, ARGV[2 + i] + 0, patience)
     ok = ok and 1 or 0
     if inUse then
       out[n + 1], out[n + 2], out[n + 3], out[n + 4], out[n + 5] = ok, free, inUse, wait, max(now, s.at)

@@ -5,17 +5,17 @@
 local call, try, type = redis.call, redis.pcall, type
 local format, sub, byte, floor = string.format, string.sub, string.byte, math.floor
 local INSTANT = 4503599627370495
-local raw, now = 0, ARGV[1] + 0
-if ARGV[3] ~= '-' then
+local lo, hi, adj, margin, n, p, full, tick = struct.unpack('<dddddddd', ARGV[1])
+local raw, now, text = 0, lo, ARGV[2]
+if adj == adj then
   local t = call('TIME')
   raw = t[1] * 1000000 + t[2]
-  local lo, hi = now, ARGV[2] + 0
-  now = raw + ARGV[3]
+  now = raw + adj
   if now > hi then now = hi end
   if now < lo then now = lo end
 end
-local margin, text = ARGV[4] + 1, ARGV[5]
-local n, p, full, tick = ARGV[7] + 0, ARGV[8] + 0, ARGV[9] + 0, ARGV[10] + 0
+margin = margin + 1
+local pattern, last, expiry = '1 %016d %016d ' .. text, -1, nil
 local out, k = {raw, now}, 2
 
 for i = 1, #KEYS do
@@ -38,7 +38,7 @@ for i = 1, #KEYS do
       t, b = at + elapsed * tick, a - elapsed * n
       if b < 0 then b = 0 end
     end
-    local cost, ok = ARGV[10 + i] + 0, 0
+    local cost, ok = ARGV[2 + i] + 0, 0
     b = b + cost * p
     if cost == 0 then
       ok = 1
@@ -46,7 +46,9 @@ for i = 1, #KEYS do
       ok = 1
       local left = t - now + b / n * tick
       if left > INSTANT then left = INSTANT end
-      call('SET', key, format('1 %016d %016d %s', t, b, text), 'PX', format('%d', left / 1000 + margin))
+      left = floor(left / 1000) + margin
+      if left ~= last then last, expiry = left, format('%d', left) end
+      call('SET', key, format(pattern, t, b), 'PX', expiry)
     end
     out[k + 1], out[k + 2], out[k + 3] = ok, at, a
     k = k + 3

@@ -4,17 +4,16 @@
 local call, try, type = redis.call, redis.pcall, type
 local format, sub, byte = string.format, string.sub, string.byte
 local pack, unpack = struct.pack, struct.unpack
-local raw, now = 0, ARGV[1] + 0
-if ARGV[3] ~= '-' then
+local lo, hi, adj, margin, _, width, buckets, count = unpack('<dddddddd', ARGV[1])
+local raw, now, text = 0, lo, ARGV[2]
+if adj == adj then
   local t = call('TIME')
   raw = t[1] * 1000000 + t[2]
-  local lo, hi = now, ARGV[2] + 0
-  now = raw + ARGV[3]
+  now = raw + adj
   if now > hi then now = hi end
   if now < lo then now = lo end
 end
-local margin, text = ARGV[4] + 1, ARGV[5]
-local width, buckets, count = ARGV[8] + 0, ARGV[9] + 0, ARGV[10] + 0
+margin = margin + 1
 local size, to = buckets + 1, 37 + #text
 local out, n = {raw, now}, 2
 
@@ -38,7 +37,7 @@ for k = 1, #KEYS do
     else
       for j = 1, gone do used = used - unpack('<I4', ring, 4 * ((at / width + j) % size) + 1) end
     end
-    local cost, ok, wait, free = ARGV[10 + k] + 0, 0, 0, 0
+    local cost, ok, wait, free = ARGV[2 + k] + 0, 0, 0, 0
     if cost > 0 and cost <= count and used <= count - cost then
       ok = 1
       if gone == size then
